@@ -16,12 +16,14 @@ absl::Status CheckShape(Dtype dtype, absl::Span<const int64_t> shape) {
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", shape.size(), " is above the highest, ", kMaxRank));
   }
+  // An unknown dtype counts as one byte: it is refused elsewhere.
   int64_t bytes = std::max<int64_t>(DtypeBytes(dtype), 1);
   for (int64_t extent : shape) {
     if (extent < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("shape ", ShapeText(shape), " has a negative extent"));
     }
+    // An extent of 0 counts as 1, so that strides and other products of extents fit as well.
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) {
       return absl::InvalidArgumentError(
           absl::StrCat("shape ", ShapeText(shape), " takes 2^63 bytes or more"));

@@ -18,9 +18,11 @@ nlohmann::json Json(std::optional<uint32_t> uid) {
 
 void AuditDenied(absl::string_view method, const absl::Status& why, std::optional<uint32_t> uid,
                  const std::vector<std::string>& certificate_names) {
+  // Strangers cause these lines, so they are bounded; administrators' are not.
   static LineLimiter lines(LimitedEvent::kDenied);
   if (!lines.Admit(LogSeverity::kWarning, absl::Now())) return;
   lines.Write(LogSeverity::kWarning, "denied",
+              // A client chooses the method's name.
               {{"method", Shortened(method, kMaxMethodBytes)},
                {"code", absl::StatusCodeToString(why.code())},
                {"error", Shortened(why.message(), kMaxErrorBytes)},

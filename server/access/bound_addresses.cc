@@ -44,6 +44,7 @@ absl::StatusOr<BoundAddresses> BindAddresses(const Config& config) {
   for (ListenAddress address : config.listen) {
     OPSERVE_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(address, kClientMode));
     bound.clients.push_back(std::move(listener));
+    // Shared memory has a socket beside each Unix socket of clients.
     if (!config.enable_shm || !address.is_unix) continue;
     address.path = SharedMemoryPath(address.path);
     OPSERVE_ASSIGN_OR_RETURN(Listener shared, Listener::Bind(address, kClientMode, SOCK_SEQPACKET));
@@ -55,6 +56,7 @@ absl::StatusOr<BoundAddresses> BindAddresses(const Config& config) {
                                                      config.admin_listen->ToString(),
                                                      ": must be a Unix socket (--admin_listen)"));
     }
+    // Other users must not even connect.
     OPSERVE_ASSIGN_OR_RETURN(Listener admin, Listener::Bind(*config.admin_listen, kAdminMode));
     bound.admin.emplace(std::move(admin));
   }

@@ -3,6 +3,7 @@
 namespace opserve::server {
 
 uint32_t ConnectionFacts::Begin() {
+  // The generation is part of the word, so late facts of the last connection find another one.
   uint64_t before = word_.load(std::memory_order_relaxed);
   uint64_t after = 0;
   do {

@@ -31,6 +31,7 @@ UserGate::UserGate(
     const std::function<std::shared_ptr<grpc::AuthMetadataProcessor>(SharedUid)>& processor,
     std::function<bool(uint32_t uid)> matters, grpc::ServerBuilder* builder)
     : matters_(std::move(matters)) {
+  // One more than users: the last is for those that do not matter.
   for (int i = 0; i <= kMaxUsers; ++i) {
     auto uid = std::make_shared<std::atomic<int64_t>>(kNoUid);
     // Local credentials exchange no bytes; any client without encryption understands them.
@@ -42,9 +43,11 @@ UserGate::UserGate(
 
 GrpcAcceptor& UserGate::For(int fd) {
   const int64_t uid = PeerUid(fd);
+  // Users without a tenant or peer would use up the few acceptors.
   if (uid != kNoUid && matters_(static_cast<uint32_t>(uid))) {
     for (int i = 0; i < kMaxUsers; ++i) {
       const int64_t owner = ways_[i].uid->load(std::memory_order_relaxed);
+      // For good: calls of earlier connections read it concurrently.
       if (owner == kNoUid) ways_[i].uid->store(uid, std::memory_order_relaxed);
       if (owner == kNoUid || owner == uid) return *ways_[i].acceptor;
     }

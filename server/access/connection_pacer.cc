@@ -17,6 +17,7 @@ ConnectionPacer::Peer* ConnectionPacer::FindOrMake(const std::string& name) {
   if (peers_.size() >= kMaxPeers) {
     const auto oldest =
         std::min_element(peers_.begin(), peers_.end(), [](const Peer& a, const Peer& b) {
+          // Peers with waiting connections come last in the choice.
           if (a.waiting.empty() != b.waiting.empty()) return a.waiting.empty();
           return std::tie(a.flooded_at, a.charged_at) < std::tie(b.flooded_at, b.charged_at);
         });
@@ -48,6 +49,7 @@ ConnectionPacer::Turn ConnectionPacer::Ask(const std::string& peer, absl::Time n
   if (known == nullptr) return Turn::kFree;
   if (known->waiting.empty()) {
     if (now >= known->flooded_at + kMemory) return Turn::kFree;
+    // The last connection entered less than a period ago.
     if (now < known->next_turn) return Turn::kWait;
     known->next_turn = now + kPeriod;
     return Turn::kPaced;
@@ -72,6 +74,7 @@ std::optional<ConnectionPacer::Id> ConnectionPacer::TakeDue(absl::Time now,
                                                             absl::FunctionRef<bool(Id)> is_quiet) {
   for (Peer& peer : peers_) {
     if (peer.waiting.empty() || now < peer.next_turn) continue;
+    // A quiet one is a client that waits for its turn; a flood has sent much already.
     auto next = std::find_if(peer.waiting.begin(), peer.waiting.end(), is_quiet);
     if (next == peer.waiting.end()) next = peer.waiting.begin();
     const Id id = *next;

@@ -32,6 +32,7 @@ ConnectionSlots::Peer PeerOf(int fd) {
     in6_addr address = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
     // An IPv4 peer of a listener for both families: the address is in the last four bytes.
     if (IN6_IS_ADDR_V4MAPPED(&address)) return {.name = Text(AF_INET, &address.s6_addr[12])};
+    // The network's part alone, as a machine may use any address of its network.
     std::fill(address.s6_addr + kNetworkBytes, std::end(address.s6_addr), uint8_t{0});
     return {.name = Text(AF_INET6, &address)};
   }

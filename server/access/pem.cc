@@ -20,6 +20,7 @@ std::vector<Owner> ReadAll(absl::string_view text) {
   while (Owner next{kRead(bio.get(), nullptr, &NoPassphrase, nullptr)}) {
     all.push_back(std::move(next));
   }
+  // The end of the text is an error for OpenSSL, which later calls must not find.
   ERR_clear_error();
   return all;
 }

@@ -28,6 +28,7 @@ SocketEntry* FindOrMake(int fd) {
   SocketEntry* entry = entries[fd].load(std::memory_order_acquire);
   if (entry != nullptr) return entry;
   auto made = std::make_unique<SocketEntry>();
+  // Another thread was faster; its entry serves as well.
   if (!entries[fd].compare_exchange_strong(entry, made.get(), std::memory_order_acq_rel)) {
     return entry;
   }
@@ -52,6 +53,7 @@ std::optional<SocketName> ParsePeer(absl::string_view peer) {
   const size_t dash = peer.find('-');
   SocketName name;
   if (dash == absl::string_view::npos || !absl::SimpleAtoi(peer.substr(0, dash), &name.fd) ||
+      // A peer's real address never has this form, so it names no connection here.
       !absl::SimpleAtoi(peer.substr(dash + 1), &name.generation)) {
     return std::nullopt;
   }

@@ -11,6 +11,7 @@ bool SpareDescriptor::Open() {
 }
 
 void SpareDescriptor::TurnAway(int socket) {
+  // Its descriptor is free for the connection now.
   spare_ = FileDescriptor();
   { const FileDescriptor refused(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC)); }
   Open();

@@ -28,6 +28,7 @@ std::pair<absl::string_view, absl::string_view> Split(absl::string_view name) {
 absl::StatusOr<std::string> CanonicalAddress(const std::string& text) {
   in6_addr address = {};
   std::array<char, INET6_ADDRSTRLEN> buffer = {};
+  // As inet_ntop writes it: one address has several spellings.
   for (const int family : {AF_INET, AF_INET6}) {
     if (inet_pton(family, text.c_str(), &address) != 1) continue;
     return absl::StrCat("ip:", inet_ntop(family, &address, buffer.data(), buffer.size()));
@@ -44,6 +45,7 @@ std::string CanonicalDnsName(absl::string_view name) {
 absl::StatusOr<std::string> CanonicalCertificateName(absl::string_view name) {
   const auto [kind, rest] = Split(name);
   if (rest.empty()) return absl::InvalidArgumentError("a name is missing");
+  // Not checked: it may be the common name of a certificate, which may be any text.
   if (kind.empty()) return CanonicalDnsName(rest);
   if (kind == "ip:") return CanonicalAddress(std::string(rest));
   if (kind == "dns:") {

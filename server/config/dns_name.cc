@@ -21,6 +21,7 @@ bool IsLabel(absl::string_view text) {
 bool IsDnsName(absl::string_view text, bool allows_wildcard) {
   if (text.size() > 253) return false;
   std::vector<absl::string_view> labels = absl::StrSplit(text, '.');
+  // A wildcard stands for one whole label, and not for a top-level name.
   if (allows_wildcard && labels.size() > 1 && labels[0] == "*") labels.erase(labels.begin());
   return std::all_of(labels.begin(), labels.end(), IsLabel);
 }

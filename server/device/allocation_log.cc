@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<AllocationLog>> AllocationLog::Create(const std::
 
 void AllocationLog::Write(absl::string_view line) {
   if (file_ == nullptr) return;
+  // Room for the last line is always left.
   if (line.size() + 1 + kFull.size() > left_bytes_) {
     std::fwrite(kFull.data(), 1, kFull.size(), file_.get());
     file_.reset();
@@ -59,6 +60,7 @@ void AllocationLog::WriteLending(absl::string_view source, const BlockRequest& r
 
 uint64_t AllocationLog::NumberOf(aclrtStream stream) {
   if (stream == nullptr) return 0;
+  // The numbers end here, so the log does, too.
   if (streams_.size() >= kMaxStreams) file_.reset();
   return streams_.try_emplace(stream, streams_.size() + 1).first->second;
 }

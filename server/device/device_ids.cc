@@ -7,6 +7,7 @@ namespace opserve::server {
 
 absl::StatusOr<std::vector<int32_t>> DeviceIds(const AclLibrary& acl, std::vector<int32_t> wanted) {
   OPSERVE_ASSIGN_OR_RETURN(const uint32_t count, acl.CountDevices());
+  // Without a choice the daemon serves all.
   if (wanted.empty()) {
     for (uint32_t id = 0; id < count; ++id) wanted.push_back(static_cast<int32_t>(id));
   }

@@ -20,6 +20,7 @@ bool RunningKernelMapsHostMemory() {
 bool KernelMapsHostMemory(const char* release) {
   int major = 0;
   int minor = 0;
+  // A release that cannot be read counts as too old.
   if (std::sscanf(release, "%d.%d", &major, &minor) != 2) return false;
   return major > 5 || (major == 5 && minor > 10);
 }
@@ -30,6 +31,7 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> HostRegistration::Create
   if (acl.aclrtHostRegister == nullptr || acl.aclrtHostUnregister == nullptr) {
     return absl::UnimplementedError("the ACL libraries cannot map host memory");
   }
+  // The kernel does not change while the daemon runs.
   static const bool kernel_maps = RunningKernelMapsHostMemory();
   if (!kernel_maps) {
     return absl::UnimplementedError("devices can map a program's memory from Linux 5.11 on");

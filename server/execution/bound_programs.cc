@@ -23,6 +23,8 @@ bool HasSizes(const Program& program, absl::Span<const codec::Payload> payloads)
 
 bool MayKeep(absl::string_view header, const v1::ExecuteRequest& request,
              const ProgramCall& bound) {
+  // An answer of such a request depends on more than its header, or its program would be too large
+  // to keep.
   return header.size() <= kMostHeaderBytes && !request.has_prepared() &&
          request.idempotency_key().empty() && !request.has_identity() &&
          bound.program->invocations.size() <= kMostInvocations && bound.residents.empty() &&
@@ -43,6 +45,7 @@ std::shared_ptr<const BoundPrograms::Known> BoundPrograms::Find(
       });
   if (found == known_.end()) return nullptr;
   counters_.hits.fetch_add(1, std::memory_order_relaxed);
+  // To the front: the programs at the end make room.
   std::rotate(known_.begin(), found, found + 1);
   return known_.front();
 }
@@ -60,6 +63,7 @@ std::shared_ptr<const Program> BoundPrograms::Keep(absl::string_view header,
   auto known = std::make_shared<Known>();
   known->header = std::string(header);
   known->request = request;
+  // Its next requests find their plans without making keys.
   known->program = WithPlans(*bound.program);
   known->answer = AnswerOf(*known->program);
   known->answer_bytes = known->answer.SerializeAsString();

@@ -30,6 +30,7 @@ void CallState::Cancel() {
     is_cancelled_.store(true, std::memory_order_relaxed);
     action = std::exchange(on_cancel_, nullptr);
   }
+  // Without the lock, since the action may take others.
   if (action) std::move(action)();
 }
 

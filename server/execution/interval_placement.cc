@@ -29,7 +29,10 @@ using PlacedInOrder = absl::InlinedVector<Placed, 8>;  // of their offsets
 uint64_t LowestFit(const Interval& interval, const PlacedInOrder& placed) {
   uint64_t offset = 0;
   for (const Placed& other : placed) {
+    // Used at other steps: both may have the same bytes.
     if (other.last < interval.first || interval.last < other.first) continue;
+    // A gap below `other` is large enough. `placed` is in the order of offsets, so it is the
+    // lowest.
     if (offset + interval.bytes <= other.begin) break;
     offset = std::max(offset, other.end);
   }
@@ -41,6 +44,7 @@ uint64_t PlaceBySize(absl::Span<const Interval> intervals, absl::Span<uint64_t> 
   absl::InlinedVector<uint32_t, 8> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    // By index among equals, so that the same program is always placed alike.
     return std::pair(intervals[b].bytes, a) < std::pair(intervals[a].bytes, b);
   });
   uint64_t total = 0;
@@ -74,6 +78,7 @@ class Gaps {
 
   // Gives [offset, offset + bytes) back; neighbouring gaps become one.
   void Return(uint64_t offset, uint64_t bytes) {
+    // The gap behind becomes part of this one.
     const auto next = by_offset_.find(offset + bytes);
     if (next != by_offset_.end()) {
       bytes = next->second == kEndless ? kEndless : bytes + next->second;

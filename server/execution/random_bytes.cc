@@ -16,6 +16,7 @@ std::string RandomBytes(size_t count) {
   do {
     got = getrandom(bytes.data(), bytes.size(), 0);
   } while (got < 0 && errno == EINTR);
+  // Handles and keys are secrets: a daemon without randomness must not go on.
   if (got != static_cast<ssize_t>(count)) {
     LogError("no_random_bytes", {{"error", std::strerror(errno)}});
     std::abort();

@@ -19,6 +19,7 @@ v1::ExecuteResponse AnswerOf(const Program& program) {
     v1::Result* const to = answer.add_results();
     DescribeResult(result.source, invocation.OutputName(result.source.output),
                    program.output(result.source).spec, to);
+    // All results travel, so each is the payload of its own position.
     to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.results_size() - 1));
   }
   return answer;

@@ -24,6 +24,7 @@ ffi_type* TypeOf(catalog::ArgumentKind kind) {
       return &ffi_type_double;
     case catalog::ArgumentKind::kFloat:
       return &ffi_type_float;
+    // Tensors, lists, scalars, arrays and texts.
     default:
       return &ffi_type_pointer;
   }
@@ -48,9 +49,11 @@ StageOneFunction::StageOneFunction(const catalog::OperatorDescriptor& descriptor
 aclnnStatus StageOneFunction::Call(absl::Span<const Value> arguments, uint64_t* workspace_bytes,
                                    aclOpExecutor** executor) const {
   absl::InlinedVector<void*, 16> values;
+  // libffi takes the address of each argument, also of pointers.
   for (const Value& argument : arguments) values.push_back(const_cast<Value*>(&argument));
   values.push_back(&workspace_bytes);
   values.push_back(&executor);
+  // libffi widens small results to a register.
   ffi_arg status = 0;
   ffi_call(&interface_, address_, &status, values.data());
   return static_cast<aclnnStatus>(status);

@@ -23,6 +23,7 @@ absl::Status Peer::CheckMayDeposit(absl::string_view tenant) const {
 
 absl::StatusOr<std::shared_ptr<void>> Peer::Take(uint64_t bytes) {
   uint64_t before = bytes_->load(std::memory_order_relaxed);
+  // Two deposits at once must not exceed the bound together.
   do {
     if (bytes > config_.max_bytes - before) {
       return WithLimit(config_.max_bytes,
@@ -50,6 +51,7 @@ Peers::Peers(absl::Span<const PeerConfig> config) {
 }
 
 Peer* Peers::Find(const Credentials& credentials) const {
+  // A token is a tenant's, never a peer's.
   if (credentials.token) return nullptr;
   for (const std::string& name : credentials.certificate_names) {
     const auto found = by_certificate_name_.find(name);

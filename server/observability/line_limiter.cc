@@ -20,6 +20,7 @@ bool LineLimiter::Admit(LogSeverity severity, absl::Time now, absl::Duration int
   const int64_t now_ns = absl::ToUnixNanos(now);
   const int64_t interval_ns = absl::ToInt64Nanoseconds(interval);
   int64_t due = due_ns_.load(std::memory_order_relaxed);
+  // Due so far ahead means that the burst is used up.
   while (due <= now_ns + (burst - 1) * interval_ns) {
     const int64_t next = std::max(due, now_ns) + interval_ns;
     if (due_ns_.compare_exchange_weak(due, next, std::memory_order_relaxed)) return true;
@@ -30,6 +31,7 @@ bool LineLimiter::Admit(LogSeverity severity, absl::Time now, absl::Duration int
 
 size_t LineLimiter::Write(LogSeverity severity, absl::string_view event,
                           nlohmann::ordered_json fields, absl::Duration interval) {
+  // The lines that were left out are told once, by the next one that is written.
   if (const uint64_t left_out = left_out_.exchange(0, std::memory_order_relaxed)) {
     fields["left_out"] = left_out;
   }

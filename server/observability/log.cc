@@ -26,6 +26,7 @@ constexpr const char* kLevelNames[] = {"debug", "info", "warning", "error", "off
 // Index of a severity in kLevelNames.
 int LevelOf(LogSeverity severity) { return static_cast<int>(severity) + 1; }
 
+// Before the configuration is read: info.
 std::atomic<int> lowest_level = LevelOf(LogSeverity::kInfo);
 
 LogQueue& Queue() {
@@ -45,6 +46,7 @@ nlohmann::ordered_json Bounded(const nlohmann::ordered_json& value, size_t max_t
   const bool is_list = value.is_array();
   auto bounded = is_list ? nlohmann::ordered_json::array() : nlohmann::ordered_json::object();
   for (const auto& [key, element] : value.items()) {
+    // A list of client's names must not fill a line.
     if (bounded.size() == kMaxElements) {
       const std::string mark = absl::StrCat("... and ", value.size() - kMaxElements, " more");
       is_list ? bounded.push_back(mark) : (void)(bounded["..."] = mark);
@@ -66,12 +68,14 @@ std::string ToLine(LogSeverity severity, absl::string_view event,
   const auto dump = [](const nlohmann::ordered_json& line) {
     return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   };
+  // First with long texts; if the line is too long, with short ones.
   for (const size_t max_text_bytes : {kMaxTextBytes, kMaxTextBytesOfMany}) {
     nlohmann::ordered_json line = head;
     line.update(Bounded(fields, max_text_bytes));
     std::string text = dump(line);
     if (text.size() <= kMaxLineBytes) return text;
   }
+  // Even short texts are too many: the event alone is logged.
   nlohmann::ordered_json line = head;
   line["fields_left_out"] = fields.size();
   return dump(line);

@@ -23,6 +23,7 @@ void WriteToStandardError(absl::string_view text) {
     if (written >= 0) {
       text.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) {
+      // Another holder of the descriptor has made it non-blocking.
       pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
       poll(&room, 1, /*timeout=*/-1);
     } else if (errno != EINTR) {
@@ -38,6 +39,7 @@ void LogQueue::Push(std::string line) {
   absl::MutexLock lock(&mutex_);
   bytes_ += Cost(line);
   lines_.push_back(std::move(line));
+  // The oldest go: the newest lines tell most about the present fault.
   while (bytes_ > max_bytes_) {
     Pop();
     ++dropped_;
@@ -58,6 +60,7 @@ void LogQueue::WriteLines() {
       line = Pop();
       is_writing_ = true;
     }
+    // Without the lock, since a reader that has stopped may hold this up for ever.
     WriteToStandardError(line);
     absl::MutexLock lock(&mutex_);
     is_writing_ = false;

@@ -17,6 +17,7 @@ size_t PlaceOfThread(size_t places) {
 
 OperatorStatistics::OperatorStatistics(size_t operators) : places_(new Place[kPlaces]) {
   for (size_t i = 0; i < kPlaces; ++i) {
+    // Nobody else can have the lock yet; it satisfies the annotations.
     absl::MutexLock lock(&places_[i].mutex);
     places_[i].of_operator.resize(operators);
   }

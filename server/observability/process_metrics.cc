@@ -38,6 +38,7 @@ class StatFields {
   // `number`: as in proc(5).
   std::optional<double> Get(size_t number) const {
     double value = 0;
+    // Fields are numbered from 1, and the list begins with the third.
     if (number - 3 >= fields_.size() || !absl::SimpleAtod(fields_[number - 3], &value)) {
       return std::nullopt;
     }
@@ -86,6 +87,7 @@ std::vector<prometheus::MetricFamily> CollectProcessMetrics(const std::string& p
   std::vector<prometheus::MetricFamily> families;
   const auto add = [&](const char* name, const char* help, MetricType type,
                        std::optional<double> value) {
+    // A value that procfs does not tell has no sample, instead of a wrong one.
     if (value) families.push_back(MetricFamilyBuilder(name, help, type).Add({}, *value).Build());
   };
   const StatFields stat(Contents(proc + "/self/stat"));

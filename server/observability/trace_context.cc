@@ -29,6 +29,7 @@ uint64_t HexValue(absl::string_view digits) {
 
 // Without a span of its own; none: not valid.
 std::optional<TraceContext> Parse(absl::string_view text) {
+  // The standard fixes all places of version 00.
   if (text.size() < kBytes || text[kTraceAt - 1] != '-' || text[kParentAt - 1] != '-' ||
       text[kFlagsAt - 1] != '-') {
     return std::nullopt;

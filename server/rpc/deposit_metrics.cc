@@ -3,11 +3,13 @@
 namespace opserve::server {
 
 const char* DepositMetrics::ResultName(size_t result) {
+  // In the order of Result.
   static constexpr const char* kNames[kResults] = {"moved", "refused", "lost", "unconfirmed"};
   return kNames[result];
 }
 
 std::vector<prometheus::MetricFamily> DepositMetrics::Collect() const {
+  // In the order of Direction.
   constexpr const char* kDirectionNames[kDirections] = {"in", "out"};
   MetricFamilyBuilder tensors(
       "opserve_deposits_total",

@@ -18,6 +18,7 @@ ExecuteCall::ExecuteCall(ExecuteContext& context, grpc::ServerCompletionQueue* q
 }
 
 void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
+  // The header lives until the request is bound; its payloads stay in gRPC's slices.
   codec::HeaderArena arena;
   absl::StatusOr<codec::Slices> message = codec::SlicesOf(request_);
   absl::StatusOr<ReceivedRequest> request = message.ok()
@@ -37,10 +38,12 @@ void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
                   .programs = request->programs,
                   .call = BeginCall(),
                   .clock = clock},
+                 // Called once, possibly on a thread of a device.
                  [this](const ExecutionEnd& end) { Answer(end); });
 }
 
 grpc::ByteBuffer ExecuteCall::BuildAnswer(const ExecuteAnswer& answer) const {
+  // A known program has its header serialised already.
   return answer.header_bytes.empty()
              ? codec::BuildPayloadMessage(*answer.header, answer.payloads)
              : codec::BuildPayloadMessage(answer.header_bytes, answer.payloads);

@@ -23,6 +23,7 @@ class MalformedRequests final : public grpc::experimental::Interceptor {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) {
       has_message_ = methods->GetRecvMessage() != nullptr;
     }
+    // An INTERNAL of the method itself had a message, and stays as it is.
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
         !has_message_ && methods->GetSendStatus().error_code() == grpc::StatusCode::INTERNAL) {
       Refuse(methods);

@@ -45,6 +45,7 @@ RequestDigest DigestOf(const google::protobuf::MessageLite& header,
   sha.AddLength(fields.size());
   sha.Add(fields.data(), fields.size());
   for (const codec::Payload& payload : payloads) {
+    // Only the bytes count, and not the pieces in which they came.
     sha.AddLength(payload.size);
     for (absl::string_view piece : payload.pieces) sha.Add(piece.data(), piece.size());
   }

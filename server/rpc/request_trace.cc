@@ -31,6 +31,7 @@ std::shared_ptr<const RequestDetails> DetailsOf(const Program& program,
                                                 const absl::StatusOr<ProgramResult>& result) {
   auto details = std::make_shared<RequestDetails>();
   details->program = absl::StrJoin(program.invocations, "; ", AppendInvocation);
+  // A request that failed has no place to tell.
   if (result.ok()) {
     details->lane = result->lane;
     details->plan_misses = result->plan_misses;

@@ -19,6 +19,7 @@ UnknownMethodCall::UnknownMethodCall(grpc::AsyncGenericService& service, ServerC
 UnknownMethodCall::~UnknownMethodCall() { calls_.alive.Remove(); }
 
 void UnknownMethodCall::OnArrival(bool ok) {
+  // The server shuts down.
   if (!ok) {
     delete this;
     return;
@@ -26,6 +27,7 @@ void UnknownMethodCall::OnArrival(bool ok) {
   calls_.open.Add();
   Listen(service_, calls_, queue_);
   write_.Begin();
+  // Without reading: a call that is refused costs no message.
   stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, "this listener has no such method"}, &finished_);
 }
 

@@ -6,6 +6,7 @@ namespace opserve::server {
 
 WriteWatch::WriteWatch(absl::Duration timeout)
     : timeout_(timeout), thread_([this] {
+        // A look each eighth of the timeout: writes are ended at most so much late.
         while (!stop_.WaitForNotificationWithTimeout(timeout_ / 8)) {
           CancelOlderThan(absl::Now() - timeout_);
         }
@@ -19,6 +20,7 @@ WriteWatch::~WriteWatch() {
 void WriteWatch::Add(Write* write) {
   absl::MutexLock lock(&mutex_);
   write->began_ = absl::Now();
+  // Writes have one timeout, so the order of their beginnings is that of their ends.
   write->is_watched_ = true;
   write->older_ = newest_;
   (newest_ != nullptr ? newest_->newer_ : oldest_) = write;

@@ -16,6 +16,7 @@ size_t CountConfigured(absl::Span<const TenantSettings> tenants) {
 }
 
 uint64_t Part(uint64_t bytes, uint64_t weight, uint64_t weights) {
+  // In 128 bits, since bytes times weight may not fit 64.
   return static_cast<uint64_t>(absl::uint128(bytes) * weight / weights);
 }
 
@@ -30,6 +31,7 @@ void SetResidentBytes(uint64_t capacity, std::vector<TenantSettings>* tenants) {
   }
   const bool is_shared = CountConfigured(*tenants) > 1;
   for (TenantSettings& tenant : *tenants) {
+    // The configuration's word, or no limit for a tenant that is alone.
     tenant.resident_bytes = tenant.memory.soft;
     if (tenant.memory.soft != kNotConfigured || !is_shared) continue;
     // A tenant that a reload has removed may keep its tensors, but gets no more memory.
@@ -42,6 +44,7 @@ void SetResidentBytes(uint64_t capacity, std::vector<TenantSettings>* tenants) {
 std::vector<TenantSettings> WithPinnedZones(absl::Span<const TenantSettings> tenants,
                                             uint64_t capacity) {
   std::vector<TenantSettings> zoned(tenants.begin(), tenants.end());
+  // A tenant that is alone may have all of it.
   if (CountConfigured(tenants) < 2) return zoned;
   uint64_t unreserved = capacity;
   uint64_t weights = 0;
@@ -57,6 +60,7 @@ std::vector<TenantSettings> WithPinnedZones(absl::Span<const TenantSettings> ten
       pinned.reserved = std::min(Part(unreserved - lent, tenant.weight, weights), pinned.soft);
     }
     if (pinned.hard == kNotConfigured) pinned.hard = pinned.reserved + lent / 2;
+    // A soft limit that is configured stays, and the hard one is not below it.
     pinned.hard = std::max(pinned.hard, pinned.soft == kNotConfigured ? 0 : pinned.soft);
     pinned.soft = std::min(pinned.soft, pinned.hard);
   }

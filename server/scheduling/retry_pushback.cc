@@ -25,6 +25,7 @@ int64_t PushbackMilliseconds(absl::Duration drain_time, std::mt19937_64& random)
 absl::Status WithPushback(absl::Status error, absl::Duration drain_time) {
   if (!absl::IsResourceExhausted(error)) return error;
   v1::ErrorDetail detail = ErrorDetailOf(error).value_or(v1::ErrorDetail());
+  // The refusal knows better when it is worth trying again, or that it never is.
   if (detail.retry_pushback_ms() != 0) return error;
   thread_local std::mt19937_64 random(std::random_device{}());
   detail.set_retry_pushback_ms(PushbackMilliseconds(drain_time, random));

@@ -15,6 +15,7 @@ constexpr int kKeepEnvironment = 0;
 }  // namespace
 
 ServiceManager::ServiceManager(IsAlive is_alive) : is_alive_(std::move(is_alive)) {
+  // Without systemd this does nothing.
   sd_notify(kKeepEnvironment, "READY=1");
   uint64_t microseconds = 0;
   if (sd_watchdog_enabled(kKeepEnvironment, &microseconds) <= 0) return;
@@ -40,6 +41,7 @@ void ServiceManager::Watch(absl::Duration interval) {
     } else {
       LogError("watchdog", {{"problem", "a polling thread does not answer"}});
     }
+    // Also after a failure: the next answer may come, and systemd decides.
     absl::MutexLock lock(&mutex_);
     if (mutex_.AwaitWithTimeout(absl::Condition(&is_over_), interval)) return;
   }

@@ -13,9 +13,11 @@ void StartInference(InferenceContext& context, const InferenceInput& input, Infe
                     absl::FunctionRef<std::shared_ptr<CallState>(absl::Duration timeout)> begin,
                     OnExecutionEnd on_end) {
   const auto refuse = [&](const absl::Status& status) {
+    // The caller's state of a request exists in any case, as its end is reported to it.
     begin(absl::InfiniteDuration());
     ExecutionEnd end =
         RefuseMessage(status, input.tenant, input.clock, *input.rpc, input.message.Length());
+    // A refusal counts for its operator where the name is known.
     const LoadedOperator* op = context.execute.operators->Find(echo->model_name);
     if (op != nullptr) end.op = op->index;
     on_end(end);

@@ -20,6 +20,7 @@ InferStreamCall::InferStreamCall(InferenceContext& context, grpc::ServerCompleti
 
 void InferStreamCall::HandleMessage(const StageClock& clock) {
   CountInFlight();
+  // Requests of this protocol may share an id, so the stream numbers them.
   const uint64_t number = requests_++;
   const auto echo = std::make_shared<InferEcho>();
   StartInference(

@@ -26,6 +26,7 @@ std::string AttributeText(const catalog::AttributeDescriptor& attribute) {
   static constexpr absl::string_view kTypes[] = {"int64",      "bool",      "double",
                                                  "text",       "dtype",     "number",
                                                  "int64 list", "bool list", "double list"};
+  // By the number of catalog::AttributeType, which begins at 1.
   std::string text(kTypes[static_cast<size_t>(attribute.type) - 1]);
   if (attribute.default_value.index() != 0) {
     absl::StrAppend(&text, ", default ", catalog::ValueText(attribute.default_value));
@@ -69,6 +70,7 @@ std::vector<std::pair<std::string, std::string>> PropertiesOf(
 template <typename Tensor>
 void DescribeTensor(const Tensor& from, aclDataType dtype,
                     inference::ModelMetadataResponse::TensorMetadata* to) {
+  // The first tensor of a list stands for all.
   to->set_name(from.is_list ? absl::StrCat(from.name, ".0") : from.name);
   to->set_datatype(std::string(DatatypeName(catalog::ToWire(dtype))));
   to->add_shape(kAnySize);
@@ -105,6 +107,7 @@ void DescribeModel(const catalog::OperatorDescriptor& model, inference::ModelCon
   config->set_backend(kPlatform);
   for (const catalog::InputDescriptor& input : model.inputs) {
     DescribeInConfig(input, input.dtypes.front(), config->add_input());
+    // Only a configuration can say so; metadata has no field for it.
     config->mutable_input()->rbegin()->set_optional(input.is_optional);
   }
   for (const catalog::OutputDescriptor& output : model.outputs) {

@@ -17,6 +17,7 @@ void DescribeStatistics(absl::string_view model, const OperatorStatistics::Total
       duration->set_ns(duration->ns() + totals.success_nanoseconds[static_cast<int>(stage)]);
     }
   };
+  // Triton's three parts of a computation, made of the stages.
   const auto set_compute = [&set](auto* to) {
     set({Stage::kH2d, Stage::kPrepare}, to->mutable_compute_input());
     set({Stage::kExecute}, to->mutable_compute_infer());
@@ -26,6 +27,7 @@ void DescribeStatistics(absl::string_view model, const OperatorStatistics::Total
   statistics->set_version(std::string(kModelVersion));
   statistics->set_last_inference(static_cast<uint64_t>(absl::ToUnixMillis(totals.last)));
   statistics->set_inference_count(totals.successes);
+  // Requests are not batched, so an execution serves one request.
   statistics->set_execution_count(totals.successes);
   inference::InferStatistics* stats = statistics->mutable_inference_stats();
   stats->mutable_success()->set_count(totals.successes);
@@ -35,6 +37,7 @@ void DescribeStatistics(absl::string_view model, const OperatorStatistics::Total
   stats->mutable_fail()->set_ns(totals.failure_nanoseconds);
   set({Stage::kQueue}, stats->mutable_queue());
   set_compute(stats);
+  // A batch size that never ran has no entry.
   if (totals.successes == 0) return;
   inference::InferBatchStatistics* batch = statistics->add_batch_stats();
   batch->set_batch_size(1);

@@ -22,6 +22,7 @@ absl::StatusOr<const LoadedOperator*> LookUpModel(const OperatorTable& operators
                                                   absl::string_view name,
                                                   absl::string_view version) {
   int64_t number = 1;
+  // The text is Triton's, which has numbered versions.
   if (!version.empty() && (!absl::SimpleAtoi(version, &number) || number < 0)) {
     return MakeError(
         Reason::kInvalid,
@@ -34,6 +35,7 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
                                                 absl::string_view name, absl::string_view version) {
   OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op, LookUpModel(operators, name, version));
   if (op == nullptr) {
+    // The name is known, so the version is the mistake.
     return operators.Find(name) != nullptr
                ? UnknownModel(name, absl::StrCat("version ", version, " is not found"))
                : UnknownModel(name, "is not found");

@@ -24,6 +24,7 @@ absl::Status ListRegions(const NamedRegions* regions, const Caller& caller,
                          const inference::SystemSharedMemoryStatusRequest& request,
                          inference::SystemSharedMemoryStatusResponse* response) {
   std::map<std::string, NamedRegions::Spec> list;
+  // Without regions the list is empty, as it is where none was registered.
   if (regions != nullptr) list = regions->List(caller.tenant.id());
   for (const auto& [name, spec] : list) {
     if (!request.name().empty() && name != request.name()) continue;
@@ -52,6 +53,7 @@ absl::Status RegisterRegion(NamedRegions* regions, const Caller& caller,
 absl::Status UnregisterRegion(NamedRegions* regions, const Caller& caller,
                               const inference::SystemSharedMemoryUnregisterRequest& request) {
   if (regions == nullptr) return NamedRegionsAreDisabled();
+  // No name stands for all of the tenant's regions.
   if (request.name().empty()) {
     regions->UnregisterAll(caller.tenant.id());
   } else {
@@ -66,6 +68,7 @@ absl::Status ListCudaRegions(const inference::CudaSharedMemoryStatusRequest& req
 
 absl::Status RegisterCudaRegion(const NamedRegions* regions,
                                 const inference::CudaSharedMemoryRegisterRequest& request) {
+  // As Triton without a GPU answers.
   if (regions == nullptr) return NamedRegionsAreDisabled();
   return MakeError(Reason::kShmInvalid,
                    absl::StrCat("failed to register CUDA shared memory region: '", request.name(),
