@@ -19,6 +19,7 @@ constexpr DtypeFacts kDtypes[] = {
 };
 
 std::string Alternatives(const std::vector<absl::string_view>& names) {
+  // There are always several.
   const auto last = names.end() - 1;
   return absl::StrCat(absl::StrJoin(names.begin(), last, ", "), " or ", *last);
 }

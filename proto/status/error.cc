@@ -58,6 +58,7 @@ absl::Status MakeError(Reason reason, absl::StatusCode code, absl::string_view m
 }
 
 absl::Status NeverFits(Reason reason, absl::string_view message) {
+  // The contract's answer to a request that no waiting can help.
   return MakeError(reason, absl::StatusCode::kFailedPrecondition, message, kNeverRetry);
 }
 
@@ -101,6 +102,7 @@ absl::Status AtPlace(const ErrorPlace& place, absl::Status error) {
 }
 
 absl::Status WithMessage(absl::string_view message, const absl::Status& error) {
+  // All payloads, also those of libraries.
   absl::Status result(error.code(), message);
   error.ForEachPayload([&result](absl::string_view url, const absl::Cord& payload) {
     result.SetPayload(url, payload);

@@ -90,6 +90,7 @@ void ConnectionLedger::Register(int fd, std::string peer, bool is_paced) {
     return;
   }
   const bool is_unix = IsUnix(fd);
+  // An earlier connection of this number may have used the entry: all of it begins anew.
   entry->is_unix.store(is_unix);
   entry->guard.Begin(
       rules_, {.is_tls = has_tls_ && !is_unix, .is_paced = is_paced, .peer = std::move(peer)});
@@ -166,6 +167,7 @@ void ConnectionLedger::Report(Reports& reports, int fd, const std::string& peer,
 }
 
 void ConnectionLedger::Run() {
+  // On a thread of its own, since reports come from gRPC's threads, which must not wait for a trim.
   LineLimiter lines(LimitedEvent::kConnectionEnded);
   absl::Time trim_at = absl::InfiniteFuture();
   const auto has_work = [this]() ABSL_SHARED_LOCKS_REQUIRED(reports_->mutex) {

@@ -13,6 +13,7 @@ void ConnectionSlots::ForGroupsOf(const Entry& entry, Function function) {
 
 ConnectionSlots::Decision ConnectionSlots::Admit(size_t listener, const Peer& peer, absl::Time now,
                                                  RankOf rank_of) {
+  // Slots change hands only when every limit has room.
   Decision decision;
   // Looked up anew each time: groups of peers come and go with their connections.
   const auto group_of = [&](Limit limit) -> const Group& {

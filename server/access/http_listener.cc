@@ -232,6 +232,8 @@ bool HttpListener::Read(ConnectionSlots::Id id, Connection& connection, absl::Ti
   return Write(id, connection, now);
 }
 
+// Called again for each EPOLLOUT until all is sent. The slots of `answers_` bound the memory of
+// answers that clients read slowly.
 bool HttpListener::Write(ConnectionSlots::Id id, Connection& connection, absl::Time now) {
   const ssize_t size = send(connection.socket.get(), connection.answer.data() + connection.sent,
                             connection.answer.size() - connection.sent, MSG_NOSIGNAL);
@@ -294,6 +296,8 @@ void HttpListener::End(ConnectionSlots::Id id) {
   connections_.erase(found);
 }
 
+// Two kinds: those without a whole head in time, which slots_ knows, and those that are answered
+// and do not end.
 void HttpListener::EndOverdue(absl::Time now) {
   for (const ConnectionSlots::Id id : slots_.TakeOverdue(now, &AsReported)) {
     ConnectionCounters::Count(counters_.silent);

@@ -66,6 +66,7 @@ std::optional<HttpRequest> ParseHttpRequest(absl::string_view head) {
     // Also refuses continued lines and blanks before the colon, which servers read differently.
     if (!IsToken(header.first) || header.first.size() == lines[i].size()) return std::nullopt;
     if (absl::EqualsIgnoreCase(header.first, "host")) {
+      // Two of them could name different hosts to the check and to others.
       if (request.host) return std::nullopt;
       request.host = WithoutPort(absl::StripAsciiWhitespace(header.second));
     } else if (absl::EqualsIgnoreCase(header.first, "accept-encoding")) {

@@ -17,11 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// An address of this text means no listener.
 constexpr char kNone[] = "none";
 
 // lib/opserve/host-cann beside the bin directory this program runs from.
 std::string EmbeddedLibraryDir() {
   std::error_code error;
+  // Without procfs the path is a relative one, and loading says that nothing is there.
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   return (self.parent_path().parent_path() / "lib/opserve/host-cann").string();
 }

@@ -77,6 +77,7 @@ absl::Status CheckText(absl::string_view name, const config::Rule& rule, const s
   return Invalid(name, text, absl::StrCat("one of ", absl::StrJoin(valid, ", ")));
 }
 
+// Follows the descriptor, so that a new field is checked as soon as it has a rule.
 absl::Status CheckMessage(const Message& message, const std::string& prefix) {
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
@@ -117,6 +118,7 @@ void FillMessage(Message* message) {
   for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = message->GetDescriptor()->field(i);
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      // A single message that is absent stays so: its presence is a setting (deposit).
       const int count = field->is_repeated() ? reflection.FieldSize(*message, field) : 0;
       for (int k = 0; k < count; ++k) {
         FillMessage(reflection.MutableRepeatedMessage(message, field, k));

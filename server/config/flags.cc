@@ -22,6 +22,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 // Letters to insert, delete or replace to turn one name into the other.
+// Levenshtein's distance, one row of its table at a time.
 size_t EditDistance(absl::string_view from, absl::string_view to) {
   std::vector<size_t> row(to.size() + 1);  // distances of the letters so far to each prefix of `to`
   std::iota(row.begin(), row.end(), 0);

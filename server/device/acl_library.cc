@@ -47,6 +47,7 @@ absl::string_view InitAdvice(int code) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AclLibrary>> AclLibrary::Load(const std::string& where) {
+  // In this order each error names its own remedy.
   auto library = std::unique_ptr<AclLibrary>(new AclLibrary());
   OPSERVE_ASSIGN_OR_RETURN(library->layout_,
                            FindCann(where, [](const char* name) { return std::getenv(name); }));

@@ -26,6 +26,7 @@ constexpr CodeRange kRanges[] = {
     {100002, 100002, AclFault::kNone},
     {207003, 207003, AclFault::kNone},
     {207016, 207017, AclFault::kNone},
+    // Functions, features, tasks and links that the product or its driver lacks.
     {148050, 148050, AclFault::kUnsupported},
     {200001, 200001, AclFault::kUnsupported},
     {200006, 200007, AclFault::kUnsupported},
@@ -100,6 +101,7 @@ Translation Translate(AclFault fault) {
 
 AclFault ClassifyAclCode(int code) {
   if (code == 0) return AclFault::kNone;
+  // The first range that holds the code counts, so exceptions stand before the ranges around them.
   for (const CodeRange& range : kRanges) {
     if (code >= range.first && code <= range.last) return range.fault;
   }

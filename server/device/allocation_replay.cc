@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t kMost = uint64_t{1} << 56;
 constexpr size_t kRequestWords = 6;
 
+// Runs the daemon's own heap on addresses that are never touched. A lending is found again by its
+// number, as both heaps count alike.
 class Replayer {
  public:
   absl::StatusOr<AllocationReplay> Run(std::istream& log) {
@@ -45,6 +47,7 @@ class Replayer {
   absl::Status Take(absl::string_view line) {
     std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     const absl::string_view verb = words[0];
+    // Every word but the first is a number.
     words_.clear();
     for (size_t i = 1; i < words.size(); ++i) {
       uint64_t number = 0;

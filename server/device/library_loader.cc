@@ -44,6 +44,7 @@ struct Library {
 
 absl::StatusOr<void*> Load(const Library& library, absl::Span<const std::string> directories,
                            std::set<std::string>* tried) {
+  // The loader names one missing library at a time: each is loaded, and the library is tried again.
   while (true) {
     if (void* handle = dlopen(library.file.c_str(), RTLD_NOW | library.scope)) return handle;
     const std::string error = absl::StrReplaceAll(dlerror(), {{library.file, library.name}});
@@ -55,6 +56,7 @@ absl::StatusOr<void*> Load(const Library& library, absl::Span<const std::string>
       std::error_code ignored;
       if (found.empty() && std::filesystem::exists(candidate, ignored)) found = candidate.string();
     }
+    // A library that was loaded and is missed again would keep this going for ever.
     if (found.empty() || !tried->insert(missing).second) {
       return absl::NotFoundError(absl::StrCat(library.name, " needs ", missing,
                                               ", which is not found; ", Advice(missing)));

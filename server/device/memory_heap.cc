@@ -32,6 +32,7 @@ MemoryHeap::Lent MemoryHeap::AddRegion(void* allocation, size_t bytes, const Blo
   region->bytes = bytes;
   region->idle_bytes = bytes;
   region->index = regions_.size();
+  // One idle block, from which Lend splits the request as from any other.
   MemoryBlock* const block = NewBlock();
   block->region = region.get();
   block->data = FirstBlockOf(allocation);
@@ -64,6 +65,8 @@ MemoryHeap::Lent MemoryHeap::TakeIdle(const BlockRequest& request) {
   return block == nullptr ? Lent{} : Lend(block, request, "idle");
 }
 
+// Looks at every block, so it comes last: only a request that nothing else fits gets here, and the
+// alternative is to ask the device.
 MemoryHeap::Lent MemoryHeap::TakeMerged(const BlockRequest& request) {
   MemoryBlock* best = nullptr;
   size_t best_bytes = SIZE_MAX;
@@ -184,6 +187,8 @@ void MemoryHeap::Return(MemoryBlock* block) {
 }
 
 void MemoryHeap::ReturnUnlogged(MemoryBlock* block) {
+  // A block of a forgotten region is only counted. Without a stream it is idle at once; else it is
+  // retired until its stream is idle.
   MemoryRegion* const region = block->region;
   --region->allocated_blocks;
   // The device was reset. The block only has to be counted, until its region can go.

@@ -53,6 +53,9 @@ int StreamLane::SynchronizeFor(absl::Duration timeout) const {
   return acl.aclrtSynchronizeStreamWithTimeout(stream_, static_cast<int32_t>(milliseconds));
 }
 
+// Waits, and then decides in this order: the device is lost or was stopped; the work ended well;
+// the deadline or the timeout has passed; a kernel failed. In the last three cases the stream is
+// idle at the end, or another one.
 absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline) {
   // A millisecond more: ACL takes whole ones, and the deadline must have passed afterwards.
   const absl::Duration left = deadline - absl::Now() + absl::Milliseconds(1);
@@ -60,6 +63,7 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline
   {
     absl::MutexLock lock(&mutex_);
     is_aborted = is_aborted_;
+    // From here on AbortTask may abort the stream during the wait.
     is_waiting_ = true;
   }
   const int code = is_aborted && Abort(StreamAbort::kCancelled)
@@ -73,6 +77,7 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline
   {
     absl::MutexLock lock(&mutex_);
     is_waiting_ = false;
+    // An abort under way must not hit the next task's work.
     mutex_.Await(absl::Condition(this, &StreamLane::IsNotAborting));
     is_aborted = is_aborted_;
   }
@@ -108,6 +113,7 @@ absl::Status StreamLane::Synchronize(absl::Duration timeout, absl::Time deadline
   return is_aborted ? absl::CancelledError("the caller cancelled") : status;
 }
 
+// Without the query the answer is no, and a lane's thread waits instead.
 bool StreamLane::IsIdle() const {
   const AclLibrary& acl = device_.acl();
   aclrtStreamStatus status = ACL_STREAM_STATUS_NOT_READY;
@@ -126,6 +132,7 @@ void StreamLane::AbortTask(uint64_t task) {
     absl::MutexLock lock(&mutex_);
     if (task != task_) return;
     is_aborted_ = true;
+    // Before the wait nothing needs an abort: Synchronize looks at is_aborted_ first.
     if (!is_waiting_ || is_aborting_ || device_.acl().aclrtStreamAbort == nullptr) return;
     is_aborting_ = true;
   }

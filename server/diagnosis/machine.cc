@@ -98,6 +98,7 @@ void CheckDriver(const MachineView& view, Report* report) {
   const fs::path dev = fs::path(view.root) / "dev";
   const std::vector<std::string> npus = NpuFiles(dev.string());
   if (!view.needs_npu) {
+    // NPUs that nobody uses are worth a word: the configuration may have been forgotten.
     report->Add(Verdict::kNote, "NPU driver",
                 npus.empty() ? "not needed: the host CANN computes on this machine's processors"
                              : absl::StrCat("not used, though this machine has ", npus.size(),

@@ -80,6 +80,8 @@ bool CapturedRuns::IsDue(const ProgramCall& call, absl::Time now) const {
 
 std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32_t tenant,
                                                  uint64_t bytes, absl::Time now) {
+  // In three steps, since booking takes other locks: room is counted under the lock, booked without
+  // it, and both are joined if the run is still wanted.
   auto run = std::make_unique<CapturedRun>();
   run->bytes = bytes;
   run->launches = call.program->invocations.size();
@@ -136,6 +138,7 @@ bool CapturedRuns::MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended
            launches_ <= kMostLaunches - run.launches &&
            static_cast<size_t>(runs_.load()) < kMostRuns;
   };
+  // Runs in use stay: programs that displaced each other would be captured again and again.
   while (!has_room()) {
     Entry* oldest = nullptr;
     for (auto& [program, entry] : entries_) {

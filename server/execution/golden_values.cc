@@ -178,6 +178,8 @@ absl::StatusOr<GoldenFinding> CheckGoldenValue(const LoadedOperator& op, LaneCon
 }
 
 absl::Status CheckGoldenValues(const OperatorTable& operators, LaneContext& lane) {
+  // A wrong operator does not end the loop, so that each has its finding. An error does: it says
+  // something about the device.
   bool has_any = false;
   const LoadedOperator* failed = nullptr;
   GoldenFinding lack;  // the last one, or a wrong result

@@ -157,6 +157,8 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& 
                                                       const OperatorTable& operators,
                                                       const ProgramLimits& limits,
                                                       ResidentLookup find_resident) {
+  // The template is bound as any program, with placeholders for the inputs; calls share all that it
+  // finds out.
   OPSERVE_RETURN_IF_ERROR(CheckTemplate(request.program()));
   OPSERVE_ASSIGN_OR_RETURN(const std::vector<ProgramInput> inputs, ReadInputs(request));
   OPSERVE_ASSIGN_OR_RETURN(
@@ -207,6 +209,8 @@ absl::StatusOr<ProgramCall> PreparedProgram::Bind(const v1::PreparedCall& call,
 absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
                                             ResidentLookup find_resident,
                                             ProgramCall* bound) const {
+  // Tensors of the call come first in residents_, then those that the template names
+  // (Binder::PlaceInputs); `next` counts the former.
   absl::flat_hash_map<const ResidentTensor*, size_t> seen;
   int next = 0;
   absl::InlinedVector<BoundResident*, 64> given;  // by position in the call

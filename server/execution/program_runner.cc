@@ -75,6 +75,8 @@ bool ProgramRun::Queue() {
   return true;
 }
 
+// An error of Queue is in status_: the stream is awaited and concluded all the same, so that the
+// lane is clean for the next run.
 absl::StatusOr<ProgramResult> ProgramRun::Finish() {
   if (is_on_stream_) status_ = AwaitStream();
   if (is_launched_) {
@@ -153,6 +155,7 @@ absl::Status ProgramRun::CheckWorkspace(uint64_t bytes) const {
 absl::StatusOr<bool> ProgramRun::TakeMemory() {
   // Showing a region to the device takes long.
   if (!context_.may_wait && !windows_.empty()) return false;
+  // Windows first, since the plan depends on those that have to be copied.
   for (WindowTransfer& window : windows_) {
     OPSERVE_RETURN_IF_ERROR(window.Prepare(call_.deadline()));
   }

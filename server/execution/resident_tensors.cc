@@ -92,6 +92,7 @@ absl::StatusOr<ResidentTensors::Reservation> ResidentTensors::Reserve(uint32_t t
         /*pushback_ms=*/-1);
   }
   absl::MutexLock lock(&mutex_);
+  // Checked and booked under one lock, so that two requests cannot take the last room together.
   const Usage usage = UsageOf(tenant);
   if (usage.tensors >= limits_.max_tensors_per_tenant) {
     return OverQuota(absl::StrCat("there are ", usage.tensors, " resident tensors, at most ",
@@ -267,6 +268,7 @@ std::vector<ResidentTensors::Moving> ResidentTensors::TensorsOn(int32_t device,
   return found;
 }
 
+// Under one lock, so that no request sees a part of the tensors on the new device.
 absl::Status ResidentTensors::Move(absl::Span<Moving> tensors, int32_t device,
                                    uint64_t generation) {
   absl::MutexLock lock(&mutex_);
@@ -335,6 +337,7 @@ std::vector<size_t> ResidentTensors::GiveAway(absl::Span<const Departing> tensor
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto entry = entries_.find(tensors[i].handle);
+    // Released since it was claimed: the receiver must not keep it.
     if (entry == entries_.end()) continue;
     // Requests that wait for their claim have found the tensor already: they learn of its new place
     // from this (CheckNotBroken).
@@ -502,6 +505,8 @@ bool ResidentTensors::IsUsable(const Entry& entry, uint32_t tenant, absl::Time n
   return entry.tenant == tenant && now < entry.lease_end + limits_.grace;
 }
 
+// From the most exact answer to the least: the tensor, its own fate, the fate of its daemon, and
+// nothing.
 absl::StatusOr<ResidentTensors::Entries::const_iterator> ResidentTensors::FindEntry(
     uint32_t tenant, absl::string_view handle, absl::Time now) const {
   const auto entry = entries_.find(handle);

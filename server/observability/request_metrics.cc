@@ -174,6 +174,8 @@ std::vector<std::pair<std::string, RequestTotals>> RequestMetrics::Totals() cons
   return all;
 }
 
+// A series has one or several slots, and is the sum over them. Cells are there for operators that a
+// tenant has called, and samples for outcomes that have happened.
 void RequestMetrics::CollectTenants(const TenantSeries& tenants,
                                     std::vector<prometheus::MetricFamily>* families) const {
   MetricFamilyBuilder requests("opserve_requests_total", "Requests answered, by outcome.",

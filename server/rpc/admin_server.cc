@@ -77,6 +77,8 @@ void ToProto(const DeviceMemoryPool::Snapshot& snapshot, absl::Time now, v1::Poo
 
 }  // namespace
 
+// Written with gRPC's synchronous API: a call that waits holds a thread of this server, and none
+// that serves clients.
 class AdminService final : public v1::AdminService::Service {
  public:
   AdminService(const Config& config, Scheduler& scheduler, AdminServer::Hooks hooks)
@@ -177,6 +179,7 @@ class AdminService final : public v1::AdminService::Service {
   }
 
  private:
+  // Calls about a device all end here, so that each is in the audit log, refused ones included.
   template <typename Call>
   grpc::Status Serve(const char* method, grpc::ServerContext* rpc, uint32_t id, Call call) {
     DeviceService* device = id > INT32_MAX ? nullptr : scheduler_.Find(static_cast<int32_t>(id));
@@ -216,6 +219,7 @@ class AdminService final : public v1::AdminService::Service {
         })));
   }
 
+  // A call without a deadline must end as well, since its thread is one of few.
   absl::Time Deadline(const grpc::ServerContext& rpc) const {
     const absl::Time now = absl::Now();
     const bool has_deadline = rpc.deadline() != std::chrono::system_clock::time_point::max();

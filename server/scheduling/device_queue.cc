@@ -98,6 +98,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
     *task = std::move(entry.payload);
     return status;
   }
+  // Counted last, so that a refusal has changed nothing.
   tenant_depths_.Add(entry.tenant, 1);
   tenant_work_ns_.Add(entry.tenant, WorkNs(entry.estimate));  // as Push has put it right
   tenant_work_.Add(entry.tenant, entry.work);
@@ -227,6 +228,7 @@ DeviceQueue::Popped DeviceQueue::PopTasks(absl::Time now) {
     CountStart(started, now);
     result.next = {Leaves(std::move(started.entry)), started.lease, std::move(started.pinned)};
   }
+  // They come along, since only the caller can refuse them: that takes no lock of the queue.
   result.expired = Leave(std::move(popped.expired));
   return result;
 }
@@ -251,6 +253,7 @@ void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual, absl::Tim
   Publish();
 }
 
+// Without an entry the task has been handed out, or never came here.
 std::unique_ptr<LaneTask> DeviceQueue::Remove(const CallState* call) {
   std::optional<Tasks::Entry> entry;
   {
@@ -326,6 +329,7 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeMemory(uint32_t tenant, u
 absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeSpareMemory(uint32_t tenant,
                                                                    uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
+  // Memory that can be done without is for times when no task waits for any.
   if (!tasks_.memory().waiting().empty()) {
     return MakeError(Reason::kDeviceMemory, "tenants wait for device memory", kMemoryPushbackMs);
   }

@@ -311,6 +311,7 @@ void DeviceService::Supervise() {
       absl::MutexLock lock(&mutex_);
       if (is_closing_) break;
     }
+    // Before the look, which sees their effects.
     for (const Command& command : commands) command();
     supervision_.Look();
   }

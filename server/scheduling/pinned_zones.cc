@@ -187,6 +187,7 @@ void PinnedZones::TellWaiting() {
   }
   absl::MutexLock telling(&tell_mutex_);
   TellReaders();
+  // A tenant is told once for each wait, so this ends.
   while (true) {
     uint32_t tenant = 0;
     const Told told = TakeNextToTell(&tenant);

@@ -176,6 +176,8 @@ bool Scheduler::IsOffered(const LoadedOperator& op) const {
 DeviceService* Scheduler::BestFor(const LaneTask& task, int32_t except_device) const {
   // Equal devices are taken in turn.
   const size_t first = turn_.fetch_add(1, std::memory_order_relaxed);
+  // Loads are read without locks and may be a task out of date. The queue of the chosen device
+  // decides.
   const auto load_of = [&](size_t i) -> std::optional<DeviceLoad> {
     const DeviceService& service = *devices_[i];
     const int32_t id = service.device().id();

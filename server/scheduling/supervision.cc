@@ -71,6 +71,8 @@ absl::Status Supervision::BringUp(Fault* fault) {
   return device_.HasLanes() ? absl::OkStatus() : device_.StartLanes();
 }
 
+// Called at each look until the device is back: first the lanes have to let go of it, then attempts
+// follow each other with growing waits.
 void Supervision::AttendToQuarantine() {
   if (device_.HasLanes()) {
     // Tasks leave before the device is stopped, so that they need not fail.

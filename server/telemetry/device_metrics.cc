@@ -168,6 +168,7 @@ void AddIdentities(const Scheduler& scheduler, DeviceMetrics& metrics) {
 }
 
 void AddHealth(const Scheduler& scheduler, DeviceMetrics& metrics) {
+  // Exactly one state of a device is 1, with drained among the states.
   MetricFamilyBuilder states("opserve_device_state", "1 for the state a device is in.",
                              MetricType::Gauge);
   for (const auto& service : scheduler.devices()) {
@@ -237,6 +238,7 @@ void AddCapturedRuns(const Scheduler& scheduler, DeviceMetrics& metrics) {
               MetricType::Gauge, [](const DeviceService& s) { return s.captured().bytes(); });
   metrics.Add("opserve_captured_replays_total", "Requests whose program was replayed.",
               MetricType::Counter, [](const DeviceService& s) { return s.captured().replays(); });
+  // Captures that went well, less the ends, are the captured runs that there are.
   MetricFamilyBuilder captures(
       "opserve_captures_total",
       "Runs of prepared programs that were captured (captured), or were to be and launched, as "

@@ -150,6 +150,8 @@ TypedContents ReadContents(const InferTensorContents& contents, Dtype dtype) {
   return read;
 }
 
+// Names are checked first, so that the later steps find each of them. Inputs follow in the
+// request's order, which is that of the raw contents, and then the outputs.
 class Translator {
  public:
   Translator(const inference::ModelInferRequest& request, const InferNames& names,
@@ -279,6 +281,7 @@ class Translator {
   // Type and shape of an input, and that it has a size.
   absl::StatusOr<TensorSpec> ReadSpec(const InputTensor& input) const {
     const std::vector<aclDataType>& accepted = FindInput(input.name())->dtypes;
+    // Only the protocol's demands on any tensor; the operator's rules judge the shape later.
     TensorSpec spec;
     spec.dtype = DtypeOf(input.datatype());
     if (std::find(accepted.begin(), accepted.end(), catalog::ToAcl(spec.dtype)) == accepted.end()) {
@@ -325,6 +328,8 @@ class Translator {
 
   // The program's tensor for an input. Those of a list come in its order.
   absl::StatusOr<v1::Tensor*> AddTensor(const std::string& name) {
+    // Tensors of a list come as inputs of their own, and are gathered under the list's name where
+    // the first of them stood.
     size_t position = 0;
     const InputDescriptor* const input = FindInput(name, &position);
     if (!input->is_list) {
@@ -387,6 +392,7 @@ class Translator {
           absl::StrCat("contents field must not be specified when using raw_input_contents for '",
                        input.name(), "' for model '", model_->name, "'"));
     }
+    // Such elements are copied once more than raw ones, since they are part of the header.
     const InferTensorContents& contents = input.contents();
     const TypedContents read = ReadContents(contents, spec.dtype);
     // Elements in the field of another type would be ignored without a word.

@@ -41,6 +41,7 @@ void InferenceServer::Add(void (Base::*receive)(grpc::ServerContext*, grpc::Byte
                                                 grpc::ServerCompletionQueue*, void*),
                           Answer answer) {
   // Each call of the method refers to this description, which the function in listen_ keeps.
+  // Methods differ in their messages and answers alone; unary_call.h has the rest.
   auto method = std::make_shared<UnaryMethod<Request, Response>>();
   method->receive = [this, receive](auto* rpc, auto* request, auto* writer, auto* queue,
                                     void* tag) {
@@ -62,6 +63,7 @@ void InferenceServer::Listen(grpc::ServerCompletionQueue* queue) {
   for (const auto& listen : listen_) listen(queue);
 }
 
+// Readiness is that of the health service, so that all probes of a daemon agree.
 void InferenceServer::AddHealthMethods() {
   using Service = AsyncInferenceService;
   Add<inference::ServerLiveRequest, inference::ServerLiveResponse>(

@@ -50,6 +50,7 @@ std::optional<int64_t> IntegerOf(const InferParameter& parameter) {
   }
 }
 
+// A bool, its word, or 0 and 1: some clients can send nothing but integers and texts.
 std::optional<bool> BoolOf(const InferParameter& parameter) {
   if (parameter.parameter_choice_case() == InferParameter::kBoolParam) {
     return parameter.bool_param();
