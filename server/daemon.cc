@@ -351,6 +351,7 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
             .residents = *residents_,
             .metrics = deposits_,
             .tenant_name = [this](uint32_t tenant) { return TenantName(tenant); },
+            // Called during the drain, when grpc_ is there.
             .on_welcome = [this] { grpc_->SetMovedTo(&config_.deposit->client_address); }});
   }
   OPSERVE_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(config_, std::move(bound.clients),
@@ -438,6 +439,7 @@ std::string Daemon::Summary() const {
 absl::StatusOr<v1::ReloadResponse> Daemon::AdminReload() {
   OPSERVE_ASSIGN_OR_RETURN(
       const std::vector<std::string> changes,
+      // Without a file this is a failed reload like others: logged and counted.
       Reload(load_config_ ? load_config_() : absl::UnimplementedError("there is no file to read")));
   v1::ReloadResponse response;
   response.set_file(config_.file);

@@ -185,6 +185,7 @@ ExitCode Run(const CommandLine& command_line) {
   Tell(absl::StrCat((*daemon)->Summary(),
                     "It serves until Ctrl-C, and then lets the calls that run end. The log (JSON "
                     "lines) is on standard error.\n"));
+  // From here on systemd counts the daemon as started, and watches it.
   ServiceManager manager([&daemon](absl::Duration timeout) { return (*daemon)->IsAlive(timeout); });
   const auto reload = [&] { (*daemon)->Reload(load_config()).IgnoreError(); };  // logged, counted
   LogInfo("signal", {{"number", AwaitEnd(signals, reload)}});

@@ -331,6 +331,7 @@ void ConnectionAcceptor::Forget(Id id) {
   }
   const auto found = connections_.find(id);
   const Connection& connection = found->second;
+  // gRPC has yet to close it, and its backlog of such connections is bounded.
   if (IsOpen(connection.socket) && !IsLeavingFull(*connection.door)) {
     connection.door->leaving.push_back(connection.socket);
   }

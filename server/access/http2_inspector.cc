@@ -111,6 +111,8 @@ void Http2Inspector::Advance(const ConnectionProgress& progress) {
   last_ = progress;
 }
 
+// Three states: within the preface, within the nine bytes before a frame, within its payload. The
+// bytes may be cut at any place.
 Flood Http2Inspector::Read(absl::string_view bytes) {
   while (verdict_ == Flood::kNone && !bytes.empty()) {
     if (preface_read_ < kPreface.size()) {

@@ -96,6 +96,8 @@ Response Refusal(int status, absl::string_view why) {
   return {.content = {.status = status, .body = absl::StrCat(why, "\n")}};
 }
 
+// HEAD gets the headers of GET, its length included, and no body (RFC 9110, 9.3.2). Browsers are
+// told not to guess the type, to keep no copy and to send no referrer.
 std::string ToText(Response response, bool has_body, bool is_compressed) {
   const int status = response.content.status;
   if (is_compressed) response.content.body = Gzip(response.content.body);

@@ -66,6 +66,7 @@ absl::Status PrepareSocketPath(const std::string& path, int type) {
   }
   struct stat info = {};
   if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();
+  // A mistyped path must not cost a file.
   if (!S_ISSOCK(info.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " exists and is not a socket"));
   }

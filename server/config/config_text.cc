@@ -246,6 +246,7 @@ std::vector<std::string> Changes(const config::ServerConfig& a, const config::Se
           absl::StrCat(field->name(), ": ", ValueText(a, field), " -> ", ValueText(b, field)));
     }
   }
+  // The list goes into an answer and a line of the log.
   if (changes.size() > kMaxChanges) {
     const size_t left_out = changes.size() - (kMaxChanges - 1);
     changes.resize(kMaxChanges - 1);

@@ -28,6 +28,7 @@ bool IsSame(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
+// By system calls, so that the text is that of the descriptor that was examined.
 absl::StatusOr<std::string> ReadAll(int descriptor) {
   std::string text;
   char buffer[16384];

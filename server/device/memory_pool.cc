@@ -236,12 +236,14 @@ void DeviceMemoryPool::StreamWasAborted(aclrtStream stream) {
 
 void DeviceMemoryPool::ForgetAll() {
   absl::MutexLock lock(&mutex_);
+  // Room under the limit comes back at once, though lent buffers are still around.
   for (const auto& region : heap_.regions()) taken_bytes_ -= region->bytes + kRegionOverhead;
   heap_.Forget();
   ++changes_;
   Publish();
 }
 
+// Stores suffice: with mutex_ held no other thread writes these.
 void DeviceMemoryPool::Publish() {
   const MemoryHeap::Bytes& bytes = heap_.bytes();
   const auto publish = [](std::atomic<uint64_t>& counter, uint64_t value) {
@@ -294,6 +296,7 @@ DeviceMemoryPool::Snapshot DeviceMemoryPool::snapshot() const {
   };
   Snapshot snapshot;
   absl::MutexLock lock(&mutex_);
+  // The walk over all blocks holds the lock, so regions and sums are of one moment.
   for (const auto& region : heap_.regions()) {
     Snapshot::Region& copy = snapshot.regions.emplace_back();
     copy.bytes = region->bytes;

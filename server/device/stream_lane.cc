@@ -178,6 +178,7 @@ void StreamLane::ReplaceStream(const absl::Status& reason) {
                      AclCallStatus(device_.acl(), "aclrtCreateStream", code).message()));
     return;
   }
+  // The old one keeps its work, and the memory of that, until the device is reset.
   stream_ = stream;
   device_.NoteLostStream(reason.message());
 }

@@ -210,6 +210,7 @@ class Trial {
     void* const memory =
         mmap(nullptr, kRegisteredBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
+    // The registration keeps the memory until the device has let go of it.
     const std::shared_ptr<const void> owner(
         memory, [](const void* address) { munmap(const_cast<void*>(address), kRegisteredBytes); });
     const auto mapped = HostRegistration::Create(device_, memory, kRegisteredBytes, owner);

@@ -196,6 +196,8 @@ std::string LastLine(absl::string_view output, absl::string_view prefix) {
   return last;
 }
 
+// From the surest sign to the weakest: no end in time, a signal, the trial's own line, the exit
+// code.
 void RefuseBy(const ChildEnd& end, absl::Duration time, OperatorPack* pack) {
   const std::string step = LastLine(end.output, kStep);
   const std::string place = step.empty() ? absl::StrCat(pack->path, ": start of the trial") : step;
@@ -230,6 +232,7 @@ void RefuseBy(const ChildEnd& end, absl::Duration time, OperatorPack* pack) {
 }  // namespace
 
 absl::Status TryPacks(const Config& config, std::vector<OperatorPack> packs, std::FILE* out) {
+  // Each step is told before it begins, so that the parent can name the one that crashed or hung.
   Steps steps(out);
   const std::string first = packs.empty() ? "" : absl::StrCat(packs.front().path, ": ");
   steps.Begin(absl::StrCat(first, "loading the ACL libraries"));

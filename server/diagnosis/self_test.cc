@@ -71,6 +71,7 @@ bool RunSelfTest(const Config& config, std::vector<OperatorPack> packs, uint32_t
     report.AddResult(acl.status(), "load", "", "");
     return report.Finish();
   }
+  // Loads the libraries of packs that have passed their trials in other processes.
   const OperatorTable operators(**acl, std::move(packs));
   CheckLibraries(**acl, operators, &report);
   const absl::StatusOr<std::vector<int32_t>> ids = DeviceIds(**acl, config.devices);

@@ -408,6 +408,7 @@ class Binder {
         return BindLiteral(tensor, bound);
       case v1::Tensor::kProgramInput:
         return BindProgramInput(tensor, bound);
+      // Or a storage of a newer release, which this one cannot know.
       case v1::Tensor::STORAGE_NOT_SET:
         break;
     }

@@ -161,6 +161,7 @@ absl::Status ProgramRun::StoreKept() {
     }
   }
   for (size_t i = 0; i < program_.kept.size(); ++i) {
+    // A replaced tensor keeps its memory, which has the new elements by now.
     const std::optional<uint32_t> replaced = program_.kept[i].replaced;
     if (replaced && IsStaged(i))
       bound_.kept[i]->content = bound_.residents[*replaced].tensor->content;

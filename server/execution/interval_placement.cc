@@ -135,6 +135,7 @@ uint64_t PlaceByStep(absl::Span<const Interval> intervals, bool is_backwards,
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     if (a.time != b.time) return a.time < b.time;
     if (a.is_end != b.is_end) return b.is_end;
+    // The larger of two that begin together goes first, and leaves gaps for the smaller.
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
     return a.index < b.index;
   });

@@ -58,6 +58,7 @@ absl::StatusOr<std::vector<ProgramInput>> ReadInputs(const v1::PrepareRequest& r
       return InvalidField(at, status.message());
     }
     switch (given.kind()) {
+      // Most inputs are payloads, so that need not be said.
       case v1::ProgramInput::KIND_UNSPECIFIED:
       case v1::ProgramInput::KIND_PAYLOAD:
         input.kind = ProgramInput::kPayload;

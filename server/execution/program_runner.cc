@@ -111,6 +111,7 @@ absl::Status ProgramRun::CheckResidents() const {
                                     *resident.version));
     }
   }
+  // These were booked before the reset, and belong to a device that lost its contents.
   for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
     if (kept->device_generation != context_.lane.device().generation()) {
       return MakeError(Reason::kTensorLost, "the device was reset since the request came");
@@ -119,6 +120,7 @@ absl::Status ProgramRun::CheckResidents() const {
   return absl::OkStatus();
 }
 
+// Stage one of all invocations comes before any memory: it alone tells the workspaces.
 absl::Status ProgramRun::FindPlans() {
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     auto lease = context_.plans.Acquire(bound_.invocation(i));
@@ -312,6 +314,8 @@ absl::Status ProgramRun::CopyPayloadsFromStaging() {
   return CopyToDevice({staging, extent.size()}, At(extent.begin));
 }
 
+// From pageable memory: each call returns when its bytes are copied, so only a thread that may wait
+// gets here.
 absl::Status ProgramRun::CopyPayloadsDirectly() {
   for (size_t i = 0; i < payloads_.size(); ++i) {
     char* to = static_cast<char*>(At(plan().payloads[i]));
@@ -392,6 +396,7 @@ absl::Status ProgramRun::Launch(uint32_t index, aclrtStream stream) {
   return leases_[index].Launch(inputs, outputs, At(plan().workspaces[index]), stream);
 }
 
+// A window for a result has the place of the output that goes there.
 void* ProgramRun::MemoryOfWindow(size_t window) const {
   const std::optional<OutputRef>& writer = program_.windows[window].writer;
   return At(writer ? plan().outputs[program_.position(*writer)] : plan().windows[window]);

@@ -255,6 +255,7 @@ absl::Status StageOneArguments::SetAddress(aclOpExecutor* executor, const Group&
     int status = 0;
     if (group.is_list) {
       function = is_input ? "aclSetDynamicInputTensorAddr" : "aclSetDynamicOutputTensorAddr";
+      // The tensors of a list are set one by one, each by its position in it.
       const auto set =
           is_input ? acl_->aclSetDynamicInputTensorAddr : acl_->aclSetDynamicOutputTensorAddr;
       status =

@@ -97,6 +97,7 @@ void TensorClaims::Expire(absl::Time now) {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
+    // Collected first, since Remove changes holders_.
     std::vector<Ticket> expired;
     for (const auto& [ticket, holder] : holders_) {
       if (holder.on_end != nullptr && holder.deadline <= now) expired.push_back(ticket);

@@ -61,6 +61,7 @@ absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
                                                    ShapeText(bound->strides),
                                                    " must not be negative"));
   }
+  // Only that the extent can be computed with; the caller compares it with the storage.
   const auto elements = StorageElements(bound->spec.shape, bound->strides, bound->offset);
   int64_t bytes = 0;
   if (!elements || __builtin_mul_overflow(*elements, element_bytes, &bytes)) {

@@ -108,6 +108,7 @@ void RequestMetrics::Record(const Request& request) {
   }
   // A failure counts at the stage that it reached.
   const auto stage = static_cast<size_t>(request.clock->last_stage());
+  // For alerts on the stage at which callers give up or run out of time.
   if (absl::IsCancelled(request.status)) {
     cancelled_[stage].fetch_add(1, std::memory_order_relaxed);
   } else if (absl::IsDeadlineExceeded(request.status)) {
@@ -247,6 +248,7 @@ void RequestMetrics::CollectOperators(std::vector<prometheus::MetricFamily>* fam
                           static_cast<double>(op->deadline_misses[stage].load()));
     }
     for (int stage = 0; stage <= kStages; ++stage) {
+      // The last histogram is the total's.
       const auto name = stage < kStages ? kStageNames[stage] : "total";
       durations.Add({{"operator", op->name}, {"stage", std::string(name)}},
                     op->stages[stage]->Collect());

@@ -195,6 +195,8 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   DescribeUnaryMethods();
 }
 
+// `receive` asks gRPC for the next call of a method, and `answer` serves one. Both run on polling
+// threads, so an answer must not block.
 void GrpcServer::DescribeUnaryMethods() {
   list_operators_.receive = [this](auto* rpc, auto* request, auto* writer, auto* queue, void* tag) {
     operator_service_.RequestListOperators(rpc, request, writer, queue, queue, tag);
@@ -260,6 +262,7 @@ void GrpcServer::DescribeUnaryMethods() {
 
 absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> listeners) {
   OPSERVE_RETURN_IF_ERROR(CheckSocketFunctions());
+  // The daemon has its own (health_service.h).
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -269,6 +272,7 @@ absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> list
   builder.RegisterService(&peer_service_);
   builder.RegisterService(&inference_.service());
   builder.RegisterService(&health_.service());
+  // Takes the calls of methods that no service has.
   builder.RegisterAsyncGenericService(&unknown_methods_);
   for (Listener& listener : listeners) {
     addresses_.push_back(listener.address().ToString());
@@ -289,6 +293,7 @@ absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> list
       Poll(queue);
     });
   }
+  // Last: a connection that is accepted needs all of the above.
   return acceptor_.Start();
 }
 
@@ -372,6 +377,7 @@ void GrpcServer::Poll(grpc::ServerCompletionQueue* queue) {
 }
 
 bool GrpcServer::IsPolling(absl::Duration timeout) const {
+  // A probe goes through each queue, and its thread counts it down.
   const auto unanswered = std::make_shared<CallCounter>();
   for (const auto& queue : queues_) PollProbe::Send(queue.get(), unanswered);
   return unanswered->AwaitNone(timeout) == 0;
@@ -393,6 +399,7 @@ absl::Status GrpcServer::ListOperators(const Tenant& tenant,
     *descriptor = catalog::ToProto(*op.descriptor);
     descriptor->set_pack(op.pack);
     descriptor->set_available(parts_.scheduler->IsOffered(op));
+    // Listed all the same, so that a client can tell a prohibition from a lack.
     descriptor->set_forbidden(!tenant.CheckMayCall(op.descriptor->name).ok());
   };
   for (const std::string& name : request.names()) {

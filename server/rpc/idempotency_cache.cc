@@ -313,6 +313,7 @@ void IdempotencyCache::Erase(std::list<Kept>::const_iterator kept) {
   const uint32_t tenant = kept->key.first;
   const uint64_t bytes = entry->second.bytes;
   const Keeping keeping = kept->keeping;
+  // A client's record outlives its answers, so it is there.
   if (kept->number) clients_.find(kept->number->client)->second.kept.erase(kept->number->number);
   entries_.erase(entry);
   kept_.erase(kept);

@@ -87,6 +87,7 @@ absl::Status SharedMemoryServer::Watch() {
   stop_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   bool is_complete = spare_.Open() && Await(stop_.get());
   for (const Listener& listener : listeners_) {
+    // A listener on a path has one socket.
     is_complete = is_complete && Await(listener.sockets()[0].get());
   }
   if (is_complete) return absl::OkStatus();

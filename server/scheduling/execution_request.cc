@@ -123,6 +123,7 @@ absl::Status ExecutionRequest::Place(absl::FunctionRef<absl::Status(ProgramCall*
 bool ExecutionRequest::Queue(LaneContext& lane) {
   clock_.Book(Stage::kQueue);
   start_ = absl::Now();
+  // For the hint to the caller, should the run lack memory.
   drain_time_ = lane.drain_time;
   run_.emplace(bound_, message_.payloads(), *call(), demand().tenant, lane, clock_);
   if (run_->Queue()) return true;

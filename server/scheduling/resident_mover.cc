@@ -70,6 +70,7 @@ ResidentMover::~ResidentMover() {
     absl::MutexLock lock(&mutex_);
     is_stopping_ = true;
   }
+  // Ends the wait in which the thread may be.
   steps_.Stop();
   thread_.join();
 }
@@ -91,6 +92,7 @@ bool ResidentMover::AwaitLook(absl::Time until) {
 }
 
 void ResidentMover::Run() {
+  // It sleeps until a device drains, and looks again and again until none does.
   std::vector<Source> sources;
   for (const auto& service : scheduler_.devices()) sources.push_back({service.get()});
   absl::Time next_look = absl::InfiniteFuture();

@@ -110,6 +110,7 @@ void ShadowChecks::Check(Answered request) {
       std::make_shared<CallState>(absl::Now() + kQueuePatience), repetition->device, demand,
       TransferTask::Kind(), [repetition](LaneContext& lane) { return repetition->Run(lane); },
       [this, repetition](const absl::Status& status) { End(*repetition, status); });
+  // A task that was not taken reports no end.
   if (absl::Status status = scheduler_.Submit(&task); !status.ok()) End(*repetition, status);
 }
 

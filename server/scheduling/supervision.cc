@@ -119,6 +119,7 @@ absl::Status Supervision::Recover() {
     health_.NoteFailedRecovery(fault, status);
     return status;
   }
+  // Before it serves, or metrics would show the memory of before the reset.
   device_.SampleMemory();
   health_.Transition(DeviceState::kQuarantined, DeviceState::kReady);
   return absl::OkStatus();

@@ -80,6 +80,7 @@ absl::Status CopyAll(uint64_t bytes, absl::FunctionRef<ssize_t(uint64_t done)> c
     if (copied < 0) {
       return Invalid(absl::StrCat("the shared memory cannot be used: ", std::strerror(errno)));
     }
+    // The end of the file is before the region's, so its owner has cut it.
     if (copied == 0) return CutOff();
     done += static_cast<uint64_t>(copied);
   }
@@ -87,6 +88,7 @@ absl::Status CopyAll(uint64_t bytes, absl::FunctionRef<ssize_t(uint64_t done)> c
 }
 
 absl::Status MappingError(int error, const SharedRegionSpec& spec) {
+  // The descriptor's own rights, or a seal against writing.
   if (error == EACCES || error == EPERM) {
     return MakeError(Reason::kForbidden,
                      spec.read_only ? "the memory may not be read"

@@ -241,6 +241,7 @@ class Translator {
       }
       given.push_back(input.name());
     }
+    // An input and an output may have one name.
     seen.clear();
     for (const RequestedOutput& output : request_.outputs()) {
       if (FindOutput(output.name()) == nullptr) {
