@@ -330,7 +330,7 @@ absl::Status Daemon::Liveness() const {
 absl::Status Daemon::Readiness() {
   absl::MutexLock lock(&health_mutex_);
   if (grpc_->is_serving()) return absl::OkStatus();
-  // The answer for people: the reason in the order in which it explains the others.
+  // The most general reason comes first: a daemon that starts has no ready device either.
   if (service_ == Service::kStarting) return absl::UnavailableError("the daemon is starting");
   if (service_ == Service::kEnding) return absl::UnavailableError("the daemon is draining");
   return absl::UnavailableError(absl::StrCat(
@@ -522,6 +522,7 @@ v1::AdminStatus Daemon::AdminStatus() const {
   status.set_runtime(acl_->runtime_name());
   *status.mutable_start_time() = TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(start_time_));
   for (v1::DeviceStatus& device : monitor_->Status()) *status.add_devices() = std::move(device);
+  // Those that a reload removed are left out.
   const std::vector<Tenant*> tenants = tenants_->Current();
   std::vector<uint32_t> ids;
   for (const Tenant* tenant : tenants) {
@@ -595,6 +596,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   std::vector<ListenerConnections> listeners = {{"unix", grpc_->acceptor().unix_counters()},
                                                 {"tcp", grpc_->acceptor().tcp_counters()}};
   if (admin_ != nullptr) listeners.push_back({"admin", admin_->acceptor().unix_counters()});
+  // Null during the start, and where metrics are not served.
   if (const auto* listener = metrics_source_.load(std::memory_order_acquire)) {
     listeners.push_back({"metrics", listener->connections()});
   }

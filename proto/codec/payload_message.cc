@@ -100,6 +100,7 @@ class SliceCursor {
   bool ForEachPiece(uint64_t bytes, Visit visit) {
     while (bytes > 0) {
       if (AtEnd()) return false;
+      // gRPC cuts messages where it likes: a field may begin in one slice and end in another.
       const size_t piece = std::min<uint64_t>(bytes, static_cast<size_t>(end_ - at_));
       visit(absl::string_view(at_, piece));
       bytes -= piece;
@@ -254,6 +255,7 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buf
 absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices slices, size_t max_payloads,
                                                      uint32_t payloads_field) {
   PayloadMessage message;
+  // The message keeps the slices, into which its payloads point.
   message.slices_.assign(std::move_iterator(slices.begin()), std::move_iterator(slices.end()));
   // Most requests have no more.
   constexpr size_t kHeaderBytes = 256;
@@ -276,6 +278,7 @@ absl::Status PayloadMessage::ParseHeader(google::protobuf::MessageLite* header) 
 }
 
 char* PayloadMessage::AddPayload(size_t size) {
+  // In memory of its own, which stays where it is when more payloads are added.
   char* const bytes = added_.emplace_back(new char[size]).get();
   Payload& payload = payloads_.emplace_back();
   payload.size = size;
@@ -287,6 +290,7 @@ grpc::ByteBuffer BuildPayloadMessage(const google::protobuf::MessageLite& header
                                      absl::Span<const grpc::Slice> payloads,
                                      const PayloadPlace& place) {
   const auto write = [&header](uint8_t* to) { return header.SerializeWithCachedSizesToArray(to); };
+  // The size is computed first: the message stores those of its parts, by which `write` goes.
   return Build(header.ByteSizeLong(), write, payloads, place);
 }
 

@@ -90,6 +90,7 @@ absl::Status ConnectionAcceptor::Start() {
   watch(stop_.get(), kStopEvent);
   for (size_t number = 0; number < doors_.size(); ++number) {
     for (const FileDescriptor& socket : doors_[number]->listener->sockets()) {
+      // Counted over all doors: the number leads from the event to the socket, and to its door.
       watch(socket.get(), kFirstSocketEvent + sockets_.size());
       sockets_.emplace_back(socket.get(), number);
     }

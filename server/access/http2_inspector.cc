@@ -70,6 +70,7 @@ absl::string_view FloodName(Flood flood) {
 }
 
 Http2Limits PacedLimits(Http2Limits limits) {
+  // The configured limits hold all the same, where they are the stricter ones.
   limits.stream_burst = std::min(limits.stream_burst, kPacedStreams);
   limits.streams_per_second = std::min(limits.streams_per_second, kPacedStreamsPerSecond);
   limits.reset_burst = std::min(limits.reset_burst, kPacedResets);

@@ -152,6 +152,7 @@ absl::Status HttpListener::Watch() {
 
 HttpListener::~HttpListener() {
   if (!thread_.joinable()) return;
+  // Nobody reads it, so the thread sees it whenever it looks.
   eventfd_write(stop_.get(), 1);
   thread_.join();
 }
@@ -185,6 +186,7 @@ void HttpListener::Run() {
 void HttpListener::Accept(int socket, absl::Time now) {
   FileDescriptor fd(accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (fd.get() < 0) {
+    // Left in the backlog, the connection would wake this thread again and again.
     if (errno == EMFILE || errno == ENFILE) {
       spare_.TurnAway(socket);
       ConnectionCounters::Count(counters_.refused_for_descriptors);

@@ -109,6 +109,7 @@ absl::Status CannotListen(const ListenAddress& address, absl::string_view why) {
 absl::StatusOr<AddressList> Resolve(const ListenAddress& address) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
+  // The port is a number, for which no table of services is read.
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int error =
@@ -169,6 +170,7 @@ absl::Status Listener::BindHost() {
   OPSERVE_ASSIGN_OR_RETURN(const AddressList addresses, Resolve(address_));
   for (addrinfo* info = addresses.get(); info != nullptr; info = info->ai_next) {
     if (info->ai_family != AF_INET && info->ai_family != AF_INET6) continue;
+    // With port 0 the system chooses one for the first address; the others get the same.
     SetPort(address_.port, info->ai_addr);
     FileDescriptor fd = BindOne(*info);
     if (fd.get() < 0) {

@@ -54,6 +54,8 @@ int SessionIndex() {
 
 // The connection that `session` decrypts; found by the random number of its client's hello.
 std::optional<SocketName> ConnectionOf(SSL* session) {
+  // The word holds the descriptor in its upper half and the generation in its lower; 0 says that
+  // the connection has not been looked for yet.
   const auto word = reinterpret_cast<uintptr_t>(SSL_get_ex_data(session, SessionIndex()));
   static_assert(sizeof(word) == sizeof(uint64_t));
   if (word != 0) {
@@ -79,6 +81,8 @@ int RealPeerName(int fd, sockaddr* address, socklen_t* size) {
 }
 
 absl::Status CheckSocketFunctions() {
+  // The search is the one by which gRPC and the TLS library found theirs, so it shows which
+  // function they call.
   const auto check = [](const char* name, void* own) {
     if (dlsym(RTLD_DEFAULT, name) == own) return absl::OkStatus();
     return absl::InternalError(absl::StrCat(name, " is not the daemon's own"));

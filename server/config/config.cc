@@ -35,6 +35,7 @@ absl::Status Invalid(absl::string_view name, absl::string_view problem) {
 absl::StatusOr<std::vector<ListenAddress>> ListenAddresses(const config::ServerConfig& values) {
   std::vector<ListenAddress> addresses;
   if (values.listen().empty()) {
+    // Without an address given, only programs of this machine reach the daemon.
     addresses.push_back({.is_unix = true, .path = DefaultSocketPath(), .host = "", .port = 0});
   }
   for (const std::string& text : values.listen()) {

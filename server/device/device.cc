@@ -120,6 +120,7 @@ absl::Status Device::BindThisThread() const {
 }
 
 void Device::AskIdentity() {
+  // Neither call is in every version of CANN. A part that cannot be asked for stays empty.
   int32_t physical_id = 0;
   if (acl_.aclrtGetPhyDevIdByUserDevId != nullptr &&
       acl_.aclrtGetPhyDevIdByUserDevId(id(), &physical_id) == ACL_SUCCESS) {

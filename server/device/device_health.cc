@@ -44,6 +44,7 @@ void DeviceHealth::SetState(DeviceState state, absl::string_view reason) {
                                                  {"to", std::string(DeviceStateName(state))},
                                                  {"reason", std::string(reason)}});
   state_reason_ = std::string(reason);
+  // Recoveries that failed belong to the state that ends now.
   recovery_reason_.clear();
   failed_recoveries_ = 0;
   state_.store(state, std::memory_order_release);

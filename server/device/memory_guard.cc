@@ -66,6 +66,7 @@ void MemoryGuard::Check(const char* data, size_t bytes, char value, const Memory
     const auto end = piece.begin() + static_cast<ptrdiff_t>(size);
     const auto changed = std::find_if(piece.begin(), end, [value](char c) { return c != value; });
     if (changed == end) continue;
+    // Counted from the first byte that the user has, so it is negative in the zone before it.
     const ptrdiff_t at = data + done + (changed - piece.begin()) - UserData(block);
     AbortForDamage(absl::StrCat(text, " has changed at byte ", at, " of a buffer of ",
                                 block.requested_bytes, " bytes of tenant ", block.owner));

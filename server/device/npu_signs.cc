@@ -28,7 +28,7 @@ std::vector<std::string> NpuFiles(const std::string& dev) {
   for (const fs::directory_entry& entry : fs::directory_iterator(dev, ignored)) {
     const std::string name = entry.path().filename().string();
     int id = 0;
-    // The driver has other files whose names begin so.
+    // Other files of the driver have names that begin so.
     if (absl::StartsWith(name, "davinci") && absl::SimpleAtoi(name.substr(7), &id)) {
       names.push_back(name);
     }

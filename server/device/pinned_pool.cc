@@ -18,6 +18,7 @@ constexpr size_t kAlignment = 64;
 PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
   if (this != &other) {
     Release();
+    // Its own block is back in the pool; now it takes the other's, together with the charge for it.
     pool_ = std::move(other.pool_);
     charge_ = std::move(other.charge_);
     data_ = std::exchange(other.data_, nullptr);

@@ -565,6 +565,7 @@ class Binder {
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<ResidentTensor> resident, find_resident_(handle));
     OPSERVE_RETURN_IF_ERROR(
         CountInput("resident tensor", static_cast<uint64_t>(NumBytes(resident->spec))));
+    // A tensor that is named several times has one entry, and its bytes count once.
     const uint32_t index = AddResident(std::move(resident), handle);
     resident_of_handle_.emplace(handle, index);
     return index;
@@ -594,6 +595,7 @@ class Binder {
           absl::StrCat("output of invocation ", invocation, ", which is not before it"));
     }
     const BoundInvocation& producer = program_.invocations[invocation];
+    // Most operators have one output, for which the client need not know a name.
     if (name.empty() && !producer.outputs.empty()) return OutputRef{invocation, 0};
     if (const std::optional<uint32_t> output = producer.FindOutput(name)) {
       return OutputRef{invocation, *output};
@@ -616,6 +618,7 @@ class Binder {
     bool chooses = false;  // among masked outputs
     for (const v1::OutputRequest& request : invocation.outputs()) {
       size_t index = 0;
+      // Operators have a few outputs at most, so a search is quicker than a table.
       while (index < outputs.size() && outputs[index].name != request.name()) ++index;
       if (index == outputs.size()) {
         return InvalidCall(

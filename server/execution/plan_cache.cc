@@ -62,6 +62,8 @@ std::string PlanKeyOf(const BoundInvocation& invocation) {
   std::string key;
   key.reserve(512);
   KeyWriter writer(&key);
+  // Everything that stage one is told goes into the key, and no addresses: those are replaced when
+  // a plan is used again.
   writer.Number(invocation.op->index);
   // The operator fixes the number of ends, so these need no length.
   for (const uint32_t end : invocation.input_ends) writer.Number(end);

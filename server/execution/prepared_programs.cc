@@ -100,6 +100,8 @@ uint32_t PreparedPrograms::Release(uint32_t tenant, absl::Span<const std::string
   absl::MutexLock lock(&mutex_);
   for (const std::string& handle : handles) {
     const auto found = by_handle_.find(handle);
+    // Another tenant's handle is passed over like an unknown one, so an answer tells nothing about
+    // it.
     if (found == by_handle_.end() || found->second.first != tenant) continue;
     Forget(accounts_.find(tenant)->second, found->second.second, &forgotten);
   }
@@ -113,6 +115,7 @@ void PreparedPrograms::Expire(absl::Time now) {
   for (auto account = accounts_.begin(); account != accounts_.end();) {
     Holders& holders = account->second.holders;
     for (auto holder = holders.begin(); holder != holders.end();) {
+      // Advanced first, since Forget removes the element.
       const auto current = holder++;
       if (current->lease_end <= now) Forget(account->second, current, &forgotten);
     }
@@ -129,6 +132,7 @@ PreparedPrograms::Usage PreparedPrograms::UsageOfTenant(uint32_t tenant) const {
 }
 
 PreparedPrograms::Usage PreparedPrograms::UsageOfAll() const {
+  // Without the lock, for the metrics: both are atomic, and need not be of the same moment.
   return {.handles = all_handles_, .bytes = all_bytes_};
 }
 

@@ -60,6 +60,7 @@ ResidentTensors::Reservation& ResidentTensors::Reservation::operator=(
     Reservation&& other) noexcept {
   if (this != &other) {
     Release();
+    // The room held so far is free now; from here on the object counts for the other's.
     owner_ = std::exchange(other.owner_, nullptr);
     tenant_ = other.tenant_;
     device_ = other.device_;
@@ -150,6 +151,7 @@ absl::StatusOr<std::shared_ptr<ResidentTensor>> ResidentTensors::Find(uint32_t t
 
 absl::StatusOr<std::vector<std::shared_ptr<ResidentTensor>>> ResidentTensors::FindAll(
     uint32_t tenant, absl::Span<const std::string* const> handles, absl::Time now) const {
+  // No tenant has more tensors, so a longer list is refused before the lock is held for it.
   if (handles.size() > limits_.max_tensors_per_tenant) {
     return MakeError(Reason::kInvalid,
                      absl::StrCat("handles: there are ", handles.size(), ", at most ",
@@ -378,6 +380,7 @@ ResidentTensors::Expectation ResidentTensors::Expect(const std::string& run) {
 
 absl::Status ResidentTensors::Adopt(std::vector<Arrived> tensors, absl::Time now) {
   absl::MutexLock lock(&mutex_);
+  // As in Add, all are checked before the first one is added.
   for (const Arrived& one : tensors) {
     if (WasReset(one.tensor->device, one.tensor->device_generation)) {
       return Lost("its device was reset before it was complete");
@@ -476,6 +479,7 @@ ResidentTensors::Largest ResidentTensors::ListLargest(std::optional<uint32_t> te
   std::vector<const Entries::value_type*> found;
   absl::MutexLock lock(&mutex_);
   for (const auto& entry : entries_) {
+    // Without a tenant given, each tensor is asked about for its own.
     if (!IsUsable(entry.second, tenant.value_or(entry.second.tenant), now)) continue;
     found.push_back(&entry);
     ++largest.all.tensors;
@@ -573,6 +577,7 @@ void ResidentTensors::Uncount(const TenantAndDevice& key, uint64_t bytes) {
   const auto counted = usage_.find(key);
   --counted->second.tensors;
   counted->second.bytes -= bytes;
+  // The table has no entries of tenants that come and go.
   if (counted->second.tensors == 0) usage_.erase(counted);
 }
 

@@ -27,6 +27,7 @@ std::string DigestOf(absl::string_view token) {
 }
 
 std::optional<TokenBucket> BucketFor(uint64_t per_second) {
+  // Without a rate configured there is no limit, and no bucket.
   if (per_second == 0) return std::nullopt;
   const auto rate = static_cast<double>(per_second);
   return std::make_optional<TokenBucket>(rate, rate * kBurstSeconds);
@@ -242,6 +243,7 @@ std::vector<TenantSettings> Tenants::Settings() const {
   absl::ReaderMutexLock lock(&mutex_);
   std::vector<TenantSettings> settings;
   for (uint32_t id = 0; id < all_.size(); ++id)
+    // A tenant that a reload removed keeps its id, and memory until its last request ends.
     settings.push_back({.tenant = id, .is_configured = false});
   for (const Tenant* tenant : directory_->tenants) {
     const std::shared_ptr<const TenantConfig> config = tenant->config();

@@ -118,6 +118,7 @@ void RequestMetrics::Record(const Request& request) {
 }
 
 std::optional<RequestMetrics::Refusal> RequestMetrics::RefusalOf(const absl::Status& why) {
+  // An error without a detail is gRPC's own, or of a fault: nothing was refused.
   const auto detail = ErrorDetailOf(why);
   if (!detail) return std::nullopt;
   const Reason reason = ReasonFromText(detail->reason());
@@ -214,6 +215,7 @@ void RequestMetrics::CollectTenants(const TenantSeries& tenants,
       }
     }
     for (size_t reason = 0; reason < kReasonCount; ++reason) {
+      // Unlike outcomes, these have a series from the start, since there are only a few of them.
       if (!FactsAt(reason).is_rejection) continue;
       uint64_t sum = 0;
       for (const PerTenant* tenant : counted) sum += count(tenant->rejections[reason]);

@@ -211,6 +211,7 @@ void GrpcServer::DescribeUnaryMethods() {
   get_server_status_.answer = [this](const Caller& caller, const auto& /*request*/,
                                      auto* response) {
     *response = parts_.status();
+    // The status so far is the same for everybody; these parts are the caller's own.
     const ResidentTensors::Usage residents = parts_.residents->UsageOfTenant(caller.tenant.id());
     response->set_resident_tensors(residents.tensors);
     response->set_resident_bytes(residents.bytes);

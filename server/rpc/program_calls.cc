@@ -71,6 +71,7 @@ absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
 absl::Status ReleasePrograms(const ExecuteContext& context, const Tenant& tenant,
                              const v1::ReleaseProgramsRequest& request,
                              v1::ReleaseProgramsResponse* response) {
+  // The list is worked through under one lock, which other tenants' calls need as well.
   if (request.handles_size() > kMaxProgramHandles) {
     return InvalidField("handles", absl::StrCat(request.handles_size(), " given, at most ",
                                                 kMaxProgramHandles, " allowed"));

@@ -393,6 +393,7 @@ absl::Status DeviceQueue::CheckCanEverHold(uint32_t tenant, uint64_t bytes) {
 uint64_t DeviceQueue::RoomFor(uint32_t tenant) {
   absl::MutexLock lock(&mutex_);
   const MemoryZones& memory = tasks_.memory();
+  // Both bounds hold: the tenant's for resident tensors, and the device's own.
   return std::min(residents_.Left(tenant), memory.capacity() - memory.used());
 }
 

@@ -75,6 +75,7 @@ absl::Status CutOff() { return Invalid("the shared memory has become smaller"); 
 // Calls `copy`, a system call that copies the rest after `done` bytes, until all is done.
 absl::Status CopyAll(uint64_t bytes, absl::FunctionRef<ssize_t(uint64_t done)> copy) {
   for (uint64_t done = 0; done < bytes;) {
+    // A signal may interrupt the call, or make it copy a part only.
     const ssize_t copied = copy(done);
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0) {
@@ -192,6 +193,7 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
   const int32_t id = device.id();
   {
     absl::MutexLock lock(&mutex_);
+    // One caller at a time shows the region to a device; the others wait for its result.
     const auto is_settled = [this, id]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       const auto found = devices_.find(id);
       return found == devices_.end() || !found->second.is_being_registered;
@@ -229,6 +231,7 @@ bool SharedRegion::FitsInPlace(uint64_t offset, uint64_t size) const {
 bool SharedRegion::Overlaps(uint64_t offset, uint64_t size, const SharedRegion& other,
                             uint64_t other_offset, uint64_t other_size) const {
   if (size == 0 || other_size == 0 || !(file_id_ == other.file_id_)) return false;
+  // Compared by place in the file, since two regions may show the same part of it.
   const uint64_t begin = spec_.offset + offset;
   const uint64_t other_begin = other.spec_.offset + other_offset;
   return begin < other_begin + other_size && other_begin < begin + size;

@@ -79,6 +79,7 @@ bool WaitsForDeviceMemory(const Scheduler& scheduler) {
 
 std::vector<prometheus::MetricFamily> CollectOverloadMetrics(const OverloadSources& sources) {
   const Scheduler& scheduler = sources.scheduler;
+  // Computed once for both families, so that a pressure of 1 and its action show together.
   const double tenant_queue = LargestOf(scheduler, TenantQueuePressure);
   const double tenant_requests = PendingPressure(sources.tenants);
   const double connections = Ratio(sources.connections, sources.max_connections);
