@@ -222,8 +222,8 @@ grpc::ByteBuffer Build(size_t header_bytes, WriteHeader write_header,
   write_header(WriteWrapper(bytes, place, slices.back()));
   for (const grpc::Slice& payload : payloads) {
     const PayloadPrefix prefix(payload.size(), place.field);
-    // The payload's own slice, by reference.
     slices.emplace_back(prefix.bytes().data(), prefix.bytes().size());
+    // By reference: the bytes stay where the payload has them.
     slices.push_back(payload);
   }
   return ToByteBuffer(slices);

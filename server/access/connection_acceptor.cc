@@ -195,7 +195,7 @@ void ConnectionAcceptor::Run() {
 }
 
 void ConnectionAcceptor::HandleEvent(Id id, uint32_t events) {
-  // It is watched for its end alone.
+  // A connection that still waits is watched for its end alone.
   if (const auto waiting = waiting_.find(id); waiting != waiting_.end()) {
     ConnectionCounters::Count(waiting->second.door->counters.closed);
     return Forget(id);

@@ -227,7 +227,7 @@ bool HttpListener::Read(ConnectionSlots::Id id, Connection& connection, absl::Ti
                           ? ToText(Refusal(431, "the head is too large"), /*has_body=*/true,
                                    /*is_compressed=*/false)
                           : AnswerTo(absl::string_view(connection.received).substr(0, end));
-  // Gives the memory back, as clear() would not; likewise of the answer.
+  // clear() would keep the memory. The answer is treated likewise.
   connection.received = std::string();
   connection.is_answered = true;
   connection.end_by = now + kAnswerTimeout;

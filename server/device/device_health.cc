@@ -86,6 +86,8 @@ void DeviceHealth::QuarantineLost(const absl::Status& error) {
 void DeviceHealth::NoteFailedRecovery(Fault fault, const absl::Status& error) {
   errors_.Add(fault);
   absl::MutexLock lock(&mutex_);
+  // The device is out already: attempts to bring it back change the reason that is shown, and no
+  // state.
   ++failed_recoveries_;
   recovery_reason_ =
       absl::StrCat("; ", failed_recoveries_, failed_recoveries_ == 1 ? " attempt" : " attempts",

@@ -247,6 +247,8 @@ class Trial {
         done.emplace_back(times->done, op.descriptor->name);
         continue;
       }
+      // A problem, but the other operators are measured all the same, as long as the device goes
+      // on.
       report_.AddOneOfMany(Verdict::kProblem, subject, times.status().message(),
                            AdviceOn(times.status()));
       if (EndsTrial(times.status())) return;

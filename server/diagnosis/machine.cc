@@ -128,6 +128,7 @@ void CheckDriver(const MachineView& view, Report* report) {
       closed.push_back(path);
     }
   }
+  // Any NPU will do, so the first one's file is named as an example.
   if (npus.empty()) missing.push_back((dev / "davinci0").string());
   if (!missing.empty()) {
     report->Add(Verdict::kProblem, "device files",

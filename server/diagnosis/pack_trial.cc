@@ -165,6 +165,7 @@ absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& words, absl::D
   const auto close_it = absl::MakeCleanup([&ends] { close(ends[0]); });
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  // Both go into one pipe: errors of libraries stand between the steps that they belong to.
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
   posix_spawnattr_t attributes;
@@ -191,6 +192,7 @@ absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& words, absl::D
 std::string LastLine(absl::string_view output, absl::string_view prefix) {
   std::string last;
   for (absl::string_view line : absl::StrSplit(output, '\n')) {
+    // A later line is nearer to the end of the trial.
     if (absl::ConsumePrefix(&line, prefix)) last = std::string(line);
   }
   return last;

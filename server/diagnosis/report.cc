@@ -90,7 +90,6 @@ bool Report::Finish() {
     problems += finding.verdict == Verdict::kProblem;
     warnings += finding.verdict == Verdict::kWarning;
   }
-  // JSON is one document, so nothing of it was written before; the summary follows lines that were.
   if (format_ == Format::kJson) {
     WriteJson(problems);
   } else {

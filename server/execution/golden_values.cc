@@ -107,6 +107,8 @@ std::string Difference(const LoadedOperator& op, const catalog::GoldenCase& gold
   for (const std::vector<catalog::GoldenCase::Tensor>& tensors : golden.outputs) {
     for (const catalog::GoldenCase::Tensor& expected : tensors) {
       if (next == result.outputs.size()) return "outputs are missing";
+      // Results come in the order of the descriptor's outputs, tensors of a list one after the
+      // other.
       const ProgramResult::Output& actual = result.outputs[next++];
       if (catalog::ToAcl(actual.spec.dtype) != expected.spec.dtype ||
           actual.spec.shape != expected.spec.shape) {
@@ -135,6 +137,7 @@ absl::StatusOr<GoldenFinding> RunGoldenCase(const LoadedOperator& op,
   for (const auto& tensors : golden.inputs) {
     for (const catalog::GoldenCase::Tensor& tensor : tensors) bytes.push_back(GoldenBytes(tensor));
   }
+  // The payloads point into `bytes`, which does not change any more.
   std::vector<codec::Payload> payloads;
   for (const std::string& payload : bytes) payloads.push_back({payload.size(), {payload}});
   const CallState call(absl::Now() + kTimeout);

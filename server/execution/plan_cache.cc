@@ -88,6 +88,7 @@ std::string PlanKeyOf(const BoundInvocation& invocation) {
 
 std::shared_ptr<const Program> WithPlans(Program program) {
   for (BoundInvocation& invocation : program.invocations) {
+    // Once, instead of for each run.
     invocation.plan_key = PlanKeyOf(invocation);
   }
   program.workspace_plan = std::make_shared<WorkspacePlan>();

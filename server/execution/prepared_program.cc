@@ -299,6 +299,7 @@ absl::Status PreparedProgram::BindAttributes(const v1::PreparedCall& call,
       return InvalidField("attributes", absl::StrCat("invocation ", index, " of a program with ",
                                                      program_->invocations.size()));
     }
+    // Copied for its first change; further changes of the same invocation meet in the copy.
     const auto [changed, is_new] = bound->changed.try_emplace(index);
     BoundInvocation& invocation = changed->second;
     if (is_new) {

@@ -182,6 +182,7 @@ absl::Status StageOneArguments::AddAttribute(const catalog::ArgumentDescriptor& 
     case ArgumentKind::kInt8:
       value->integer8 = static_cast<int8_t>(std::get<int64_t>(attribute));
       break;
+    // ACL's number of the type, as stage one takes it.
     case ArgumentKind::kDtype:
       value->integer32 = static_cast<int32_t>(std::get<aclDataType>(attribute));
       break;

@@ -19,6 +19,7 @@ absl::Status CheckGeneration(uint64_t generation, const Device& device) {
 }
 
 absl::Status CheckChecksum(const UploadChunk& chunk) {
+  // Over the elements in their order, however they were cut into pieces on the way.
   uint32_t crc = 0;
   for (absl::string_view piece : chunk.payload.pieces) crc = codec::Crc32c(piece, crc);
   if (crc == chunk.crc32c) return absl::OkStatus();

@@ -281,8 +281,8 @@ absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> list
     acceptor_.Add(std::move(listener), std::move(gate));
   }
   for (uint32_t i = 0; i < NumPollers(); ++i) {
-    // A cache for each polling thread.
     queues_.push_back(builder.AddCompletionQueue());
+    // A cache for each polling thread, so that none waits for another.
     execute_.bound_programs.push_back(std::make_unique<BoundPrograms>(bound_programs_));
   }
   server_ = builder.BuildAndStart();

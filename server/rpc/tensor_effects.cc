@@ -76,7 +76,7 @@ absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
     tensor->spec = program.output(kept.source).spec;
     tensor->device = device.id();
     tensor->device_generation = device.generation();
-    // Worked in the memory of the tensor that it replaces, which is booked.
+    // A result that is made in place has the memory of the tensor it replaces, which is booked.
     if (!kept.is_in_place) {
       OPSERVE_ASSIGN_OR_RETURN(tensor->content->zone_share,
                                service->queue().TakeMemory(tenant, bytes));

@@ -115,6 +115,7 @@ ExecutionRequest::ExecutionRequest(codec::PayloadMessage message, ProgramCall bo
       done_(std::move(done)) {}
 
 absl::Status ExecutionRequest::Place(absl::FunctionRef<absl::Status(ProgramCall* call)> book) {
+  // Booking chooses the device for tensors that are to be kept; only then is it known.
   OPSERVE_RETURN_IF_ERROR(book(&bound_));
   set_device(bound_.device());
   return absl::OkStatus();

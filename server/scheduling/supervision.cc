@@ -107,6 +107,7 @@ void Supervision::AttendToQuarantine() {
 }
 
 void Supervision::PutOff(absl::Time now) {
+  // Each wait is twice the one before, so that a device that stays broken costs little.
   next_attempt_ = now + recovery_wait_;
   recovery_wait_ = std::min(2 * recovery_wait_, options_.longest_recovery_wait);
 }

@@ -103,6 +103,7 @@ void NamedRegions::Unregister(uint32_t tenant, const std::string& name) {
   Regions::node_type removed;  // destroyed without the lock
   absl::MutexLock lock(&mutex_);
   const auto found = regions_.find(tenant);
+  // As in Triton, it is no error if there is no such region.
   if (found != regions_.end()) removed = found->second.extract(name);
 }
 

@@ -25,6 +25,7 @@ HttpListener::Page RunbookPage(const std::string& url) {
   return {.path = "/runbook",
           .content_type = "text/html; charset=utf-8",
           .content = [url]() -> HttpListener::Content {
+            // The runbook that the daemon brings along, unless the site has its own.
             if (url.empty()) return {200, std::string(kRunbookPage)};
             return {302, "", url};
           },

@@ -29,7 +29,6 @@ std::vector<prometheus::MetricFamily> CollectPreparedMetrics(const PreparedProgr
       "ended (expired) or the tenant's limit was reached (evicted), and calls that named a handle "
       "that is not known (unknown).",
       MetricType::Counter);
-  // In the order in which handles come and go.
   for (const auto& [name, event] : {std::pair("prepared", PreparedPrograms::kPrepared),
                                     std::pair("shared", PreparedPrograms::kShared),
                                     std::pair("released", PreparedPrograms::kReleased),

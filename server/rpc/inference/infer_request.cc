@@ -469,6 +469,7 @@ class Translator {
     if (end > region->size()) {
       return invalid("Invalid offset + byte size for shared memory region");
     }
+    // Here a region is named by its position among those that the task keeps.
     to->set_region(task_.regions.size());
     to->set_offset(range.offset);
     to->set_size(range.byte_size);

@@ -35,7 +35,7 @@ absl::StatusOr<const LoadedOperator*> FindModel(const OperatorTable& operators,
                                                 absl::string_view name, absl::string_view version) {
   OPSERVE_ASSIGN_OR_RETURN(const LoadedOperator* op, LookUpModel(operators, name, version));
   if (op == nullptr) {
-    // The name is known, so the version is the mistake.
+    // Where the name is known, the version is the mistake.
     return operators.Find(name) != nullptr
                ? UnknownModel(name, absl::StrCat("version ", version, " is not found"))
                : UnknownModel(name, "is not found");
