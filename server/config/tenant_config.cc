@@ -114,6 +114,7 @@ class Builder {
     zone.reserved_bytes = from.reserved_bytes();
     // 0 stands for no limit, as a message without the field does.
     if (from.hard_bytes() != 0) zone.hard_bytes = from.hard_bytes();
+    // Without a soft limit all memory up to the hard one counts as within it.
     zone.soft_bytes = from.soft_bytes() != 0 ? from.soft_bytes() : zone.hard_bytes;
     if (zone.reserved_bytes > zone.soft_bytes || zone.soft_bytes > zone.hard_bytes) {
       return Invalid(tenant, field, "reserved_bytes <= soft_bytes <= hard_bytes must hold");

@@ -50,6 +50,7 @@ absl::Status CheckRights(absl::string_view path, int descriptor, mode_t type) {
 absl::StatusOr<TrustedFolder> TrustedFolder::Open(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return SystemError(path);
+  // The folder owns the descriptor from here on, also if the check fails.
   TrustedFolder folder(path, descriptor);
   OPSERVE_RETURN_IF_ERROR(CheckRights(path, descriptor, S_IFDIR));
   return folder;
@@ -81,12 +82,15 @@ absl::StatusOr<std::vector<std::string>> TrustedFolder::List(absl::string_view s
   while (const dirent* entry = readdir(stream)) {
     const absl::string_view name = entry->d_name;
     if (absl::StartsWith(name, ".") || !absl::EndsWith(name, suffix)) continue;
+    // A path that was given by mistake may have any number of files.
     if (names.size() == limit) {
       return absl::ResourceExhaustedError(
           absl::StrCat(path_, ": has more than ", limit, " files *", suffix));
     }
     names.emplace_back(name);
   }
+  // The file system lists them in an order of its own; the daemon reads them in the same order
+  // everywhere.
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -46,6 +46,7 @@ void Report::Add(Verdict verdict, absl::string_view subject, absl::string_view t
 void Report::AddOneOfMany(Verdict verdict, absl::string_view subject, absl::string_view text,
                           absl::string_view advice) {
   absl::MutexLock lock(&mutex_);
+  // There may be hundreds of them. In the short format those that are well have no line.
   const bool is_left_out = format_ == Format::kText && verdict == Verdict::kOk;
   Keep(verdict, subject, text, advice, /*has_line=*/format_ != Format::kJson && !is_left_out);
 }

@@ -120,6 +120,7 @@ class PackReader {
 
   absl::Status AddOperator(catalog::DescribedOperator described, OperatorPack* pack) {
     const std::string& name = described.descriptor.name;
+    // A pack must not change the meaning of a name on which clients of any daemon rely.
     if (catalog::FindOperator(name) != nullptr) {
       return Wrong(pack->path, described.line,
                    absl::StrCat(name, ": is the name of a built-in operator"));

@@ -14,7 +14,7 @@ namespace {
 
 // A handle: the tensor itself, the run. The random part comes first, so that a few of its digits
 // are enough to name a tensor on a command line.
-constexpr size_t kRandomBytes = 22;  // so that a handle is as long as it has always been
+constexpr size_t kRandomBytes = 22;  // 30 bytes with the run, the length in recorded calls
 constexpr size_t kHandleBytes = kRandomBytes + ResidentTensors::kRunBytes;
 
 // Until a tensor that is being deposited here may have arrived.

@@ -99,6 +99,8 @@ void RequestLog::Record(const LoggedRequest& request, absl::Time now) {
                                                   : LogSeverity::kInfo;
   // Requests without a known tenant share limits, so that they crowd out no tenant's.
   Limits& limits = limits_[request.tenant ? TenantSlot(*request.tenant) : kNobody];
+  // Clients can cause refusals at will. Faults have limits of their own, so that refusals cannot
+  // displace them.
   LineLimiter& limiter = kind == Kind::kFault ? limits.faults : limits.others;
   const absl::Duration interval =
       absl::Seconds(1) / lines_per_second_.load(std::memory_order_relaxed);

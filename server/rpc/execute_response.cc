@@ -85,6 +85,7 @@ OutputRef LargestResult(const Program& program) {
   int64_t largest_bytes = -1;
   for (const BoundResult& result : program.results) {
     const BoundOutput& output = program.output(result.source);
+    // Kept results and those in shared memory take no room in the message.
     if (result.is_kept || output.window || NumBytes(output.spec) <= largest_bytes) continue;
     largest = result.source;
     largest_bytes = NumBytes(output.spec);

@@ -70,6 +70,8 @@ absl::Status SharedRegions::Register(absl::string_view key, uint64_t id, int fd,
                                      const SharedRegionSpec& spec,
                                      const SharedMemoryLimits& limits) {
   bool is_reserved = false;
+  // System calls are made without the lock. Reserve takes it, in the middle of Map: after the
+  // checks of the file, and before the mapping.
   auto region = SharedRegion::Map(fd, spec, retire_, [&] {
     auto charge = Reserve(key, id, spec.size, limits);
     is_reserved = charge.ok();
@@ -102,6 +104,7 @@ std::vector<SharedRegions::Listed> SharedRegions::List(absl::string_view key) co
   std::vector<Listed> list;
   absl::MutexLock lock(&mutex_);
   for (const auto& [id, region] : connections_.find(key)->second.regions) {
+    // Null while it is being registered.
     if (region != nullptr) list.push_back({id, region->size(), region->is_read_only()});
   }
   return list;

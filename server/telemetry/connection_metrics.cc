@@ -39,6 +39,8 @@ std::vector<prometheus::MetricFamily> ListenerFamilies(
       "opserve_paced_connections_total",
       "Connections that entered in their turn, since their user or address had flooded.",
       MetricType::Counter);
+  // Every state and reason has its sample from the start, so that the first event shows as an
+  // increase.
   for (const auto& [listener, counters] : listeners) {
     for (size_t i = 0; i < kStates.size(); ++i) {
       connections.Add({{"listener", listener}, {"state", kStates[i]}}, counters.now[i].load());

@@ -12,6 +12,8 @@ namespace {
 using prometheus::MetricType;
 using Series = TenantSeries::Series;
 
+// Builds families one by one, each with a sample for every tenant that has a series of its own, and
+// for "_other".
 class TenantMetrics {
  public:
   TenantMetrics(const TenantSeries& tenants, const Scheduler& scheduler)
