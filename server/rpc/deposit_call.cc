@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/execution/tensor_transfer.h"
 #include "server/observability/log.h"
 #include "server/rpc/message_bytes.h"
 #include "server/rpc/refusal.h"
@@ -79,7 +78,12 @@ void DepositCall::Listen(DepositContext& context, grpc::ServerCompletionQueue* q
 }
 
 DepositCall::DepositCall(DepositContext& context, grpc::ServerCompletionQueue* queue)
-    : TransferCall(*context.tensors, queue), deposits_(context) {
+    : TransferCall(*context.tensors, queue),
+      deposits_(context),
+      pace_(UploadPace(context_.upload_stall_timeout, context_.upload_min_bytes_per_second), queue,
+            {.expect_event = [this] { ExpectEvent(); },
+             .on_overdue = [this] { Fail(Stalled()); },
+             .event_ended = [this] { EventEnded(); }}) {
   deposits_.service->RequestDeposit(&rpc_, &stream_, queue_, queue_, &arrival_);
 }
 
@@ -109,10 +113,7 @@ void DepositCall::OnServerEnd(bool /*ok*/) {
 void DepositCall::Read() {
   ExpectEvent();
   is_reading_ = true;
-  if (!batch_.empty()) {
-    pace_.WaitFor(NextBytes(), absl::Now());
-    WatchPace();
-  }
+  if (!batch_.empty()) pace_.Wait(NextBytes());
   stream_.Read(&incoming_, &read_);
 }
 
@@ -121,34 +122,16 @@ uint64_t DepositCall::NextBytes() const {
   return std::min(chunk_bytes(), batch_[receiving_].bytes - received_bytes_);
 }
 
-void DepositCall::WatchPace() {
-  if (is_pace_watched_) {
-    // It may have been set for a later time. OnPace sets it anew.
-    pace_alarm_.Cancel();
-    return;
-  }
-  ExpectEvent();
-  is_pace_watched_ = true;
-  pace_alarm_.Set(queue_, absl::ToChronoTime(pace_.due()), &overdue_);
-}
-
-void DepositCall::OnPace(bool /*ok*/) {
-  is_pace_watched_ = false;
-  if (is_reading_ && !batch_.empty() && !is_finished_ && failure_.ok()) {
-    if (absl::Now() >= pace_.due()) {
-      Fail(MakeError(Reason::kUploadStalled,
-                     absl::StrCat("the deposit stalled within a batch: its sender may pause for ",
-                                  absl::FormatDuration(context_.upload_stall_timeout),
-                                  " (--upload_stall_timeout)")));
-    } else {
-      WatchPace();
-    }
-  }
-  EventEnded();
+absl::Status DepositCall::Stalled() const {
+  return MakeError(Reason::kUploadStalled,
+                   absl::StrCat("the deposit stalled within a batch: its sender may pause for ",
+                                absl::FormatDuration(context_.upload_stall_timeout),
+                                " (--upload_stall_timeout)"));
 }
 
 void DepositCall::OnRead(bool ok) {
   is_reading_ = false;
+  pace_.EndWait();
   if (!ok) {
     reads_ended_ = true;
   } else if (failure_.ok()) {
@@ -294,8 +277,7 @@ absl::Status DepositCall::Accept(const v1::DepositedTensor& offered, size_t posi
   }
   arriving.tensor.tensor = std::move(tensor);
   deposits_.metrics->Hold(arriving.bytes);
-  unwritten_bytes_ += arriving.bytes;
-  device.queue().AddUnwritten(arriving.bytes);
+  chunks_.Expect(device, arriving.bytes);
   batch_.push_back(std::move(arriving));
   return absl::OkStatus();
 }
@@ -315,13 +297,15 @@ absl::Status DepositCall::TakeChunk(codec::PayloadMessage message, uint32_t crc3
         "data", absl::StrCat("the chunk from byte ", received_bytes_, " of a tensor on has ", bytes,
                              " bytes, expected ", expected));
   }
-  next_ = Chunk{.message = std::move(message),
-                .tensor = receiving_,
-                .offset = received_bytes_,
-                .crc32c = crc32c};
-  received_bytes_ += bytes;
-  pace_.Arrived(bytes, absl::Now());
+  ResidentTensor* const tensor = batch_[receiving_].tensor.tensor.get();
+  const uint64_t offset = std::exchange(received_bytes_, received_bytes_ + bytes);
   SkipComplete();
+  chunks_.Add({.message = std::move(message),
+               .tensor = tensor,
+               .offset = offset,
+               .crc32c = crc32c,
+               .is_last = is_batch_complete()});
+  pace_.Arrived(bytes);
   if (is_batch_complete()) expected_ = State::kCommit;
   return absl::OkStatus();
 }
@@ -353,14 +337,8 @@ absl::Status DepositCall::Commit(const v1::DepositCommit& commit) {
   return absl::OkStatus();
 }
 
-void DepositCall::SubtractUnwritten(uint64_t bytes) {
-  if (bytes == 0) return;
-  unwritten_bytes_ -= bytes;
-  device_->queue().SubtractUnwritten(bytes);
-}
-
 void DepositCall::DropBatch() {
-  SubtractUnwritten(unwritten_bytes_);
+  chunks_.Clear();
   for (const Arriving& arriving : batch_) deposits_.metrics->LetGo(arriving.bytes);
   batch_.clear();
   receiving_ = 0;
@@ -387,7 +365,7 @@ void DepositCall::OnWritten(bool ok) {
 
 void DepositCall::Proceed() {
   if (is_finished_ || step_is_running()) return;
-  if (failure_.ok() && next_) {
+  if (failure_.ok() && chunks_.has_waiting()) {
     if (absl::Status status = CopyNext(); !status.ok()) {
       Fail(status);
       return;
@@ -397,7 +375,7 @@ void DepositCall::Proceed() {
     failure_ = InvalidField("step", "is missing: the stream ended before the batch was committed");
   }
   if (is_writing_) return;
-  const bool is_copied = !step_is_running() && !next_;
+  const bool is_copied = !step_is_running() && !chunks_.has_waiting();
   if (is_copied && (!failure_.ok() || reads_ended_)) {
     Finish();
     return;
@@ -418,24 +396,12 @@ void DepositCall::Proceed() {
 }
 
 absl::Status DepositCall::CopyNext() {
-  copying_ = std::exchange(next_, std::nullopt);
-  const bool is_last = is_batch_complete();
-  ResidentTensor* const tensor = batch_[copying_->tensor].tensor.tensor.get();
-  return Submit(tensor->device, /*result_bytes=*/0, is_last, [this, tensor](LaneContext& lane) {
-    const UploadChunk chunk = {.payload = copying_->message.payloads()[0],
-                               .offset = copying_->offset,
-                               .crc32c = copying_->crc32c};
-    return CopyToDevice(chunk, *state_, tenant_, lane, tensor);
-  });
+  ChunkWriter::Copy copy = chunks_.Begin(*state_, tenant_);
+  return Submit(copy.device, /*result_bytes=*/0, copy.is_last, std::move(copy.step));
 }
 
 void DepositCall::OnStepEnded(const absl::Status& status) {
-  if (status.ok()) {
-    const uint64_t bytes = copying_->message.payloads()[0].size;
-    context_.metrics->RecordCopies(CopyPath::kGrpc, bytes, 0);
-    SubtractUnwritten(bytes);
-  }
-  copying_.reset();
+  chunks_.End(status);
   if (status.ok()) {
     Proceed();
   } else {
@@ -452,7 +418,8 @@ void DepositCall::OnDeadline(const absl::Status& status) {
 
 void DepositCall::Fail(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
-  next_.reset();
+  chunks_.DropWaiting();
+  pace_.EndWait();
   CancelStep();
   Proceed();
 }
@@ -465,13 +432,12 @@ void DepositCall::Finish() {
                                       {"error", std::string(failure_.message())}});
   }
   DropBatch();
-  copying_.reset();
   expectation_ = ResidentTensors::Expectation();
   if (!run_.empty()) deposits_.calls->Remove(run_, this);
   is_finished_ = true;
   ExpectEvent();
   write_.Begin();
-  pace_alarm_.Cancel();
+  pace_.Stop();
   if (is_end_watched_) deposits_.end_alarms->Remove(&end_alarm_);
   stream_.Finish(End(failure_, kDeposit), &finished_);
 }

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +21,12 @@
 #include "proto/codec/payload_message.h"
 #include "server/identity/peers.h"
 #include "server/identity/tenants.h"
+#include "server/rpc/chunk_writer.h"
 #include "server/rpc/deposit_metrics.h"
 #include "server/rpc/end_alarms.h"
+#include "server/rpc/pace_watch.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/transfer_call.h"
-#include "server/rpc/upload_pace.h"
 
 namespace opserve::server {
 
@@ -71,8 +71,7 @@ struct DepositContext {
 // Takes the steps that PeerService.Deposit describes, one after the other. Device memory is booked
 // for the accepted tensors of a whole batch; no caller can reach them before the commit, and if the
 // call ends before it, memory and quota are free again. Within a batch the sender has to keep the
-// pace of uploads. At most two chunks are in memory: one that is being copied, and one that waits
-// for it.
+// pace of uploads.
 class DepositCall final : public TransferCall {
  public:
   // Waits for the next call on `queue`, unless the server takes no more.
@@ -88,12 +87,6 @@ class DepositCall final : public TransferCall {
     uint64_t bytes = 0;
     size_t position = 0;  // in the offer
   };
-  struct Chunk {
-    codec::PayloadMessage message;
-    size_t tensor = 0;  // in batch_
-    uint64_t offset = 0;
-    uint32_t crc32c = 0;
-  };
 
   DepositCall(DepositContext& context, grpc::ServerCompletionQueue* queue);
 
@@ -101,7 +94,6 @@ class DepositCall final : public TransferCall {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
-  void OnPace(bool ok);
   void OnServerEnd(bool ok);
   void OnStepEnded(const absl::Status& status) override;
   void OnDeadline(const absl::Status& status) override;
@@ -120,6 +112,7 @@ class DepositCall final : public TransferCall {
   // of the refusal.
   absl::Status Accept(const v1::DepositedTensor& offered, size_t position, DeviceService& device);
   absl::Status CopyNext();
+  absl::Status Stalled() const;
   // Passes over tensors that are complete.
   void SkipComplete();
   bool is_batch_complete() const { return receiving_ == batch_.size(); }
@@ -128,8 +121,6 @@ class DepositCall final : public TransferCall {
   // Of the chunk that comes next; 0: none does.
   uint64_t NextBytes() const;
   void DropBatch();
-  void SubtractUnwritten(uint64_t bytes);
-  void WatchPace();
   // Does whatever can be done now.
   void Proceed();
   // The first error ends the call.
@@ -143,12 +134,10 @@ class DepositCall final : public TransferCall {
   MemberEvent<DepositCall, &DepositCall::OnRead> read_{this};
   MemberEvent<DepositCall, &DepositCall::OnWritten> written_{this};
   MemberEvent<DepositCall, &DepositCall::OnFinished> finished_{this};
-  MemberEvent<DepositCall, &DepositCall::OnPace> overdue_{this};
   MemberEvent<DepositCall, &DepositCall::OnServerEnd> server_end_{this};
 
-  UploadPace pace_{context_.upload_stall_timeout, context_.upload_min_bytes_per_second};
-  grpc::Alarm pace_alarm_;
-  bool is_pace_watched_ = false;  // pace_alarm_ is set; it may ring too early
+  PaceWatch pace_;
+  ChunkWriter chunks_{*context_.metrics};
   grpc::Alarm end_alarm_;
   bool is_end_watched_ = false;  // end_alarm_ was added
 
@@ -159,11 +148,8 @@ class DepositCall final : public TransferCall {
   State expected_ = State::kHello;
   std::vector<Arriving> batch_;
   DeviceService* device_ = nullptr;  // the batch's
-  uint64_t unwritten_bytes_ = 0;     // that this batch has added to the device's
   size_t receiving_ = 0;             // in batch_: the tensor of the next chunk
   uint64_t received_bytes_ = 0;      // of that tensor
-  std::optional<Chunk> copying_;     // read by the device's thread while a step runs
-  std::optional<Chunk> next_;
   absl::Status failure_;
   bool is_reading_ = false;
   bool reads_ended_ = false;

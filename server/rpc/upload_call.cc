@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/execution/tensor_transfer.h"
 #include "server/rpc/message_bytes.h"
 
 namespace opserve::server {
@@ -44,7 +43,11 @@ void UploadCall::Listen(TensorContext& context, grpc::ServerCompletionQueue* que
 }
 
 UploadCall::UploadCall(TensorContext& context, grpc::ServerCompletionQueue* queue)
-    : TransferCall(context, queue) {
+    : TransferCall(context, queue),
+      pace_(UploadPace(context.upload_stall_timeout, context.upload_min_bytes_per_second), queue,
+            {.expect_event = [this] { ExpectEvent(); },
+             .on_overdue = [this] { Fail(Stalled()); },
+             .event_ended = [this] { EventEnded(); }}) {
   context_.service->RequestUpload(&rpc_, &stream_, queue_, queue_, &arrival_);
 }
 
@@ -64,44 +67,14 @@ void UploadCall::OnArrival(bool ok) {
 void UploadCall::Read() {
   ExpectEvent();
   is_reading_ = true;
-  pace_.WaitFor(NextBytes(), absl::Now());
-  if (!is_pace_watched_) {
-    WatchPace();
-  } else if (IsSmallerThanBefore()) {
-    // It is due before the alarm, which was set for a larger message. OnPace sets it anew.
-    pace_alarm_.Cancel();
-  }
+  // Nothing is owed by a client whose bytes are all here, however long the device takes for them.
+  if (!is_complete()) pace_.Wait(NextBytes());
   stream_.Read(&incoming_, &read_);
 }
 
 uint64_t UploadCall::NextBytes() const {
   if (tensor_ == nullptr) return context_.max_chunk_bytes;  // not announced yet
   return std::min(chunk_bytes_, total_bytes_ - received_bytes_);
-}
-
-bool UploadCall::IsSmallerThanBefore() const {
-  if (tensor_ == nullptr) return false;
-  return received_bytes_ <= chunk_bytes_ || NextBytes() < chunk_bytes_;
-}
-
-void UploadCall::WatchPace() {
-  ExpectEvent();
-  is_pace_watched_ = true;
-  pace_alarm_.Set(queue_, absl::ToChronoTime(pace_.due()), &overdue_);
-}
-
-// Messages that come in time do not set the alarm anew, so it rings about once per stall timeout,
-// perhaps for a message that came long ago.
-void UploadCall::OnPace(bool /*ok*/) {
-  is_pace_watched_ = false;
-  if (is_reading_ && !is_finished_ && failure_.ok()) {
-    if (absl::Now() >= pace_.due()) {
-      Fail(Stalled());
-    } else {
-      WatchPace();
-    }
-  }
-  EventEnded();
 }
 
 absl::Status UploadCall::Stalled() const {
@@ -116,9 +89,10 @@ absl::Status UploadCall::Stalled() const {
 
 void UploadCall::OnRead(bool ok) {
   is_reading_ = false;
+  pace_.EndWait();
   if (!ok) {
     reads_ended_ = true;
-  } else if (failure_.ok()) {
+  } else if (failure_.ok() && !is_finished_) {  // the answer does not wait for this read
     if (absl::Status status = Take(incoming_); !status.ok()) Fail(status);
   }
   incoming_.Clear();
@@ -177,15 +151,8 @@ absl::Status UploadCall::Start(const v1::UploadHeader& header) {
 absl::Status UploadCall::Book() {
   OPSERVE_ASSIGN_OR_RETURN(tensor_->content->zone_share,
                            device_->queue().TakeMemory(tenant_, total_bytes_));
-  unwritten_bytes_ = total_bytes_;
-  device_->queue().AddUnwritten(unwritten_bytes_);
+  chunks_.Expect(*device_, total_bytes_);
   return absl::OkStatus();
-}
-
-void UploadCall::SubtractUnwritten(uint64_t bytes) {
-  if (bytes == 0) return;
-  unwritten_bytes_ -= bytes;
-  device_->queue().SubtractUnwritten(bytes);
 }
 
 absl::Status UploadCall::TakeChunk(codec::PayloadMessage message, uint32_t crc32c) {
@@ -200,21 +167,25 @@ absl::Status UploadCall::TakeChunk(codec::PayloadMessage message, uint32_t crc32
                                              bytes, " bytes, expected ", expected));
   }
   if (received_bytes_ == 0) OPSERVE_RETURN_IF_ERROR(Book());
-  next_ = Chunk{.message = std::move(message), .offset = received_bytes_, .crc32c = crc32c};
-  received_bytes_ += bytes;
-  pace_.Arrived(bytes, absl::Now());
+  const uint64_t offset = std::exchange(received_bytes_, received_bytes_ + bytes);
+  chunks_.Add({.message = std::move(message),
+               .tensor = tensor_.get(),
+               .offset = offset,
+               .crc32c = crc32c,
+               .is_last = is_complete()});
+  pace_.Arrived(bytes);
   return absl::OkStatus();
 }
 
 void UploadCall::Proceed() {
   if (is_finished_ || step_is_running()) return;
-  if (failure_.ok() && next_) {
+  if (failure_.ok() && chunks_.has_waiting()) {
     if (absl::Status status = CopyNext(); !status.ok()) {
       Fail(status);
       return;
     }
   }
-  if (!failure_.ok() || (reads_ended_ && !step_is_running())) {
+  if (!failure_.ok() || ((reads_ended_ || is_complete()) && !step_is_running())) {
     Complete();
   } else if (!reads_ended_ && !is_reading_) {
     Read();
@@ -222,23 +193,12 @@ void UploadCall::Proceed() {
 }
 
 absl::Status UploadCall::CopyNext() {
-  copying_ = std::exchange(next_, std::nullopt);
-  const bool is_last = copying_->offset + copying_->message.payloads()[0].size == total_bytes_;
-  return Submit(tensor_->device, /*result_bytes=*/0, is_last, [this](LaneContext& lane) {
-    const UploadChunk chunk = {.payload = copying_->message.payloads()[0],
-                               .offset = copying_->offset,
-                               .crc32c = copying_->crc32c};
-    return CopyToDevice(chunk, *state_, tenant_, lane, tensor_.get());
-  });
+  ChunkWriter::Copy copy = chunks_.Begin(*state_, tenant_);
+  return Submit(copy.device, /*result_bytes=*/0, copy.is_last, std::move(copy.step));
 }
 
 void UploadCall::OnStepEnded(const absl::Status& status) {
-  if (status.ok()) {
-    const uint64_t bytes = copying_->message.payloads()[0].size;
-    context_.metrics->RecordCopies(CopyPath::kGrpc, bytes, 0);
-    SubtractUnwritten(bytes);
-  }
-  copying_.reset();
+  chunks_.End(status);
   if (status.ok()) {
     Proceed();
   } else {
@@ -248,6 +208,7 @@ void UploadCall::OnStepEnded(const absl::Status& status) {
 
 void UploadCall::Fail(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
+  pace_.EndWait();
   CancelStep();
   Proceed();
 }
@@ -255,15 +216,13 @@ void UploadCall::Fail(const absl::Status& status) {
 void UploadCall::Complete() {
   v1::UploadResponse response;
   if (failure_.ok()) failure_ = AddTensor(&response);
-  SubtractUnwritten(unwritten_bytes_);
+  chunks_.Clear();
   tensor_.reset();
   reservation_ = ResidentTensors::Reservation();
-  copying_.reset();
-  next_.reset();
   is_finished_ = true;
   ExpectEvent();
   write_.Begin();
-  pace_alarm_.Cancel();
+  pace_.Stop();
   const grpc::Status status = End(failure_, kUpload);
   if (!status.ok()) {
     stream_.FinishWithError(status, &finished_);

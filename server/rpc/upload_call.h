@@ -3,25 +3,24 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/codec/payload_message.h"
 #include "server/execution/resident_tensors.h"
+#include "server/rpc/chunk_writer.h"
+#include "server/rpc/pace_watch.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/transfer_call.h"
-#include "server/rpc/upload_pace.h"
 
 namespace opserve::server {
 
-// At most two chunks are in memory: one that is being copied, and one that waits for it or is being
-// read. Whatever goes wrong, memory and quota are free again before the client hears of it.
+// The answer follows the last byte's way to the device, whether the client has ended its messages
+// or not. Whatever goes wrong, memory and quota are free again before the client hears of it.
 //
 // An announcement counts against its tenant's quota and takes nothing of the device. The tensor is
 // one block, so all of its memory is booked when the first chunk is there; from then on the client
@@ -32,24 +31,17 @@ class UploadCall final : public TransferCall {
   static void Listen(TensorContext& context, grpc::ServerCompletionQueue* queue);
 
  private:
-  struct Chunk {
-    codec::PayloadMessage message;
-    uint64_t offset = 0;
-    uint32_t crc32c = 0;
-  };
-
   UploadCall(TensorContext& context, grpc::ServerCompletionQueue* queue);
 
   void OnArrival(bool ok);
   void OnRead(bool ok);
   void OnFinished(bool ok);
-  void OnPace(bool ok);
   void OnStepEnded(const absl::Status& status) override;
   void OnDeadline(const absl::Status& status) override { Fail(status); }
   void OnEnd() override;
 
   void Read();
-  // Checks a message and keeps its chunk, if it has one, in next_.
+  // Checks a message and hands its chunk, if it has one, to chunks_.
   absl::Status Take(const grpc::ByteBuffer& message);
   // Checks the header, chooses the device and reserves the quota.
   absl::Status Start(const v1::UploadHeader& header);
@@ -58,12 +50,9 @@ class UploadCall final : public TransferCall {
   absl::Status Book();
   // The next message may have so many bytes of the tensor.
   uint64_t NextBytes() const;
-  // Than the message before: only the first one's size is not known, and only the last one differs.
-  bool IsSmallerThanBefore() const;
-  // OnPace follows when the message that is read now is overdue.
-  void WatchPace();
+  // All bytes are here, at least in memory.
+  bool is_complete() const { return tensor_ != nullptr && received_bytes_ == total_bytes_; }
   absl::Status Stalled() const;
-  void SubtractUnwritten(uint64_t bytes);
   // Does whatever can be done now.
   void Proceed();
   absl::Status CopyNext();
@@ -79,21 +68,15 @@ class UploadCall final : public TransferCall {
   MemberEvent<UploadCall, &UploadCall::OnRead> read_{this};
   MemberEvent<UploadCall, &UploadCall::OnFinished> finished_{this};
 
-  MemberEvent<UploadCall, &UploadCall::OnPace> overdue_{this};
-
-  UploadPace pace_{context_.upload_stall_timeout, context_.upload_min_bytes_per_second};
-  grpc::Alarm pace_alarm_;
-  bool is_pace_watched_ = false;            // pace_alarm_ is set; it may ring too early
+  PaceWatch pace_;
+  ChunkWriter chunks_{*context_.metrics};
   std::shared_ptr<ResidentTensor> tensor_;  // null before the header has come
   DeviceService* device_ = nullptr;         // the tensor's
-  uint64_t unwritten_bytes_ = 0;            // that this upload has added to the device's
   ResidentTensors::Reservation reservation_;
   absl::Duration lease_;
   uint64_t total_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;
   uint64_t received_bytes_ = 0;
-  std::optional<Chunk> copying_;  // read by the device's thread while a step runs
-  std::optional<Chunk> next_;
   std::string handle_;  // once it is added
   absl::Status failure_;
   bool is_reading_ = false;

@@ -54,10 +54,6 @@ const BadUpload kBadUploads[] = {
      "ended after 8192 of the tensor's 10000 bytes"},
     {"HeaderOnly", [](Messages& m) { m = {m[0]}, m[0].clear_data(), m[0].clear_crc32c(); },
      grpc::StatusCode::INVALID_ARGUMENT, "ended after 0"},
-    {"OneMessageTooMany", [](Messages& m) { m.push_back(m[1]); },
-     grpc::StatusCode::INVALID_ARGUMENT, "after the tensor's 10000 bytes"},
-    {"EmptyMessageAtTheEnd", [](Messages& m) { m.emplace_back(); },
-     grpc::StatusCode::INVALID_ARGUMENT, "after the tensor's 10000 bytes"},
     // Chunks
     {"FirstChunkTooShort", [](Messages& m) { m[0].mutable_data()->pop_back(); },
      grpc::StatusCode::INVALID_ARGUMENT, "has 4095 bytes, expected 4096"},
@@ -116,6 +112,25 @@ TEST_F(BrokenTransfersTest, ABadUploadIsRefusedAndLeavesNothing) {
     EXPECT_EQ(daemon.HeldByRequests(), 0);
   }
   EXPECT_TRUE(calls.Upload(kPlan).status.ok());
+}
+
+TEST_F(BrokenTransfersTest, AMessageAfterTheLastByteIsRefusedWhileThatIsWritten) {
+  InProcessDaemon daemon;
+  TensorCalls calls(daemon.target());
+  Messages full = UploadMessages(kPlan);
+  full.push_back(full[1]);
+  Messages empty = UploadMessages(kPlan);
+  empty.emplace_back();
+  InjectFaults("call=aclrtMemcpy,count=all,slow=200000");
+  for (const Messages& messages : {full, empty}) {
+    const auto refused = calls.Upload(messages);
+
+    EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(refused.status.error_message(),
+                ::testing::HasSubstr("after the tensor's 10000 bytes"));
+    EXPECT_EQ(calls.CountTensors(), 0u);
+    EXPECT_EQ(daemon.HeldByRequests(), 0);
+  }
 }
 
 TEST_F(BrokenTransfersTest, BadChunkSizesOfADownloadAreRefused) {

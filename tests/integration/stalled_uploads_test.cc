@@ -171,6 +171,35 @@ TEST_F(SlowUploadTest, AnUploadAtAGoodPaceEndsWell) {
   EXPECT_EQ(Stalled(), 0);
 }
 
+TEST_F(SlowUploadTest, TheAnswerFollowsTheLastByteWithoutAnEndOfTheMessages) {
+  TensorCalls calls(daemon_.target());
+  for (const size_t chunks : {0, 1, 3}) {
+    SCOPED_TRACE(chunks);
+    const auto upload = uploader_.Announce(0, chunks * 4096, 4096);
+    for (size_t i = 0; i < chunks; ++i) ASSERT_TRUE(upload->Send(std::string(4096, 'x')));
+
+    const grpc::Status status = upload->Finish();
+
+    ASSERT_TRUE(status.ok()) << ToStatus(status);
+    EXPECT_EQ(calls.Download(upload->response.handle()).bytes, std::string(chunks * 4096, 'x'));
+  }
+  EXPECT_TRUE(Await([&] {
+    return MetricValue(daemon_.daemon(), "opserve_uploads_total", {{"result", "complete"}}) == 3;
+  }));
+  EXPECT_EQ(Stalled(), 0);
+}
+
+TEST_F(SlowUploadTest, ASlowDeviceIsNoStallOfTheClients) {
+  InjectFaults("call=aclrtMemcpy,count=all,slow=700000");
+  const auto upload = uploader_.Announce(0, 4096, 4096);
+  ASSERT_TRUE(upload->Send(std::string(4096, 'x')));
+
+  const grpc::Status status = upload->Finish();
+
+  ClearFaults();
+  EXPECT_TRUE(status.ok()) << ToStatus(status);
+}
+
 TEST(UploadBookingTest, WhatIsBookedAndNotWrittenIsInTheMetrics) {
   Config config = InProcessDaemon::DefaultConfig();
   config.upload_stall_timeout = absl::Minutes(10);
