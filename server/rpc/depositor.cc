@@ -371,11 +371,19 @@ absl::Status Depositor::Commit(DepositStream& stream, absl::Span<const size_t> a
                                Batch* batch) {
   v1::DepositRequest request;
   v1::DepositCommit* const commit = request.mutable_commit();
+  std::vector<size_t> own;  // positions of those that may still be served here
+  std::vector<ResidentTensors::Departing> departing;
   for (const size_t position : accepted) {
+    if (batch->items[position].is_given) continue;
+    own.push_back(position);
+    departing.push_back(batch->items[position].tensor);
+  }
+  // From here on only the receiver may serve them, whether the commit arrives or not.
+  for (const size_t given : parts_.residents.GiveAway(departing)) {
+    batch->items[own[given]].is_given = true;
+  }
+  for (const size_t position : own) {
     Item& item = batch->items[position];
-    if (item.is_given) continue;
-    // From here on only the receiver may serve it, whether the commit arrives or not.
-    item.is_given = !parts_.residents.GiveAway({&item.tensor, 1}).empty();
     if (item.is_given) continue;
     commit->add_released(static_cast<uint32_t>(position));
     item.is_done = true;
