@@ -3,6 +3,7 @@
 import hashlib
 import os
 import signal
+import time
 
 import numpy as np
 import opserve
@@ -10,6 +11,8 @@ import pytest
 
 from program_training_test import batches, parameters, step_program
 
+# How long a training may wait for the first loss from the receiver after the sender's signal.
+GAP_SECONDS = 5
 TENANT = f'tenant {{ name: "t" token_sha256: "{hashlib.sha256(b"token").hexdigest()}" }}'
 
 
@@ -28,7 +31,23 @@ def two_daemons(start_daemon, tmp_path):
     return start("sender", f'deposit {{ address: "{receiver.target}" }}'), receiver
 
 
-def train(target, after_step=lambda step: None):
+class Gap:
+    """From the sender's signal to the first loss from the receiver."""
+
+    def __init__(self):
+        self._end = None
+
+    def begin(self):
+        self._end = time.monotonic() + GAP_SECONDS
+
+    def timeout(self, run):
+        """Of the next step of `run`, which it prepares again where it goes on; None: no gap."""
+        if self._end is None or run.prepared_again > 0:
+            return None
+        return max(self._end - time.monotonic(), 1e-3)
+
+
+def train(target, after_step=lambda step: None, timeout=lambda run: None):
     """The losses."""
     losses = []
     with opserve.Client(target, token="token", balance=False) as client:
@@ -41,7 +60,8 @@ def train(target, after_step=lambda step: None):
                 *(client.upload(np.zeros_like(one)) for _ in range(2)),
             ]
         for step, (x, digits) in enumerate(batches()):
-            losses.append(float(run(x, digits, *state).results[0]))
+            response = run(x, digits, *state, timeout=timeout(run))
+            losses.append(float(response.results[0]))
             after_step(step)
         assert client.download(state[0])[0] == len(losses)
         assert client.release(state) == len(state)
@@ -51,12 +71,14 @@ def train(target, after_step=lambda step: None):
 def test_a_training_goes_on_where_its_tensors_are(two_daemons):
     sender, receiver = two_daemons
     undisturbed = train(receiver.target)
+    gap = Gap()
 
     def end_sender(step):
         if step == 5:
+            gap.begin()
             sender.process.send_signal(signal.SIGTERM)
 
-    losses = train(f"{sender.target},{receiver.target}", end_sender)
+    losses = train(f"{sender.target},{receiver.target}", end_sender, gap.timeout)
 
     assert losses == undisturbed
     assert sender.process.wait(timeout=60) == 0
