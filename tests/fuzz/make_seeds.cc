@@ -14,6 +14,7 @@
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/dtypes/tensor_spec.h"
+#include "tests/integration/deposit_messages.h"
 #include "tests/integration/golden_request.h"
 #include "tests/integration/http2_frames.h"
 #include "tests/integration/tensor_calls.h"
@@ -306,6 +307,42 @@ void AddConnections(Seeds& seeds) {
             std::string("\0\7\3\x16\3\1\2\0\1\0\1\xfc\3\3", 14) + std::string(64, 'r'));
 }
 
+// A deposit of three batches, as it may be, as far as each of its messages.
+void AddDeposits(Seeds& seeds) {
+  const std::vector<v1::DepositRequest> messages = {server::HelloStep(),
+                                                    server::OfferStep({10, 0, 3}),
+                                                    server::ChunkStep(server::CountingBytes(10)),
+                                                    server::ChunkStep(server::CountingBytes(3)),
+                                                    server::CommitStep(),
+                                                    server::OfferStep({10, 0, 3, 4}, "a"),
+                                                    server::ChunkStep(server::CountingBytes(10)),
+                                                    server::ChunkStep(server::CountingBytes(3)),
+                                                    server::ChunkStep(server::CountingBytes(4)),
+                                                    server::CommitStep()};
+  const auto input = [](const std::vector<v1::DepositRequest>& steps) {
+    std::string bytes;
+    for (const v1::DepositRequest& step : steps) {
+      const std::string message = step.SerializeAsString();
+      absl::StrAppend(&bytes, std::string(1, '\3'),
+                      std::string(1, static_cast<char>(message.size() & 0xff)),
+                      std::string(1, static_cast<char>(message.size() >> 8)), message);
+    }
+    return bytes;
+  };
+  for (size_t count = 1; count <= messages.size(); ++count) {
+    seeds.Add("deposit", input({messages.begin(), messages.begin() + static_cast<int>(count)}));
+  }
+  // A batch again, of which a part is there; one whose commit drops a tensor; one that is refused.
+  std::vector<v1::DepositRequest> more(messages.begin(), messages.begin() + 5);
+  more.push_back(server::OfferStep({10, 0, 3, 4}));
+  more.push_back(server::ChunkStep(server::CountingBytes(4)));
+  more.push_back(server::CommitStep());
+  more.back().mutable_commit()->add_released(3);
+  more.push_back(server::OfferStep({1 << 20}));
+  more.push_back(server::OfferStep({1}, "c"));
+  seeds.Add("deposit", input(more));
+}
+
 // Each kind of frame, as a message and as what is inside it, and all of them in one.
 void AddSessions(Seeds& seeds, const fs::path& root) {
   std::string all;
@@ -349,6 +386,7 @@ int main(int argc, char** argv) {
   opserve::fuzz::AddMessages(seeds);
   opserve::fuzz::AddInferences(seeds);
   opserve::fuzz::AddUploads(seeds);
+  opserve::fuzz::AddDeposits(seeds);
   opserve::fuzz::AddSharedMemory(seeds);
   opserve::fuzz::AddTexts(seeds, root);
   opserve::fuzz::AddFiles(seeds, root);
