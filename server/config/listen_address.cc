@@ -1,5 +1,6 @@
 #include "server/config/listen_address.h"
 
+#include <arpa/inet.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -12,8 +13,11 @@
 namespace opserve::server {
 
 bool ListenAddress::is_local() const {
-  // Other hosts count as reachable from other machines.
-  return is_unix || host == "localhost" || host == "::1" || host.starts_with("127.");
+  if (is_unix || host == "localhost" || host == "::1") return true;
+  // Numbers only: a name that begins so, as 127.example.com, may be any machine's. Other hosts
+  // count as reachable from other machines.
+  in_addr address = {};
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
 std::string ListenAddress::ToString() const {

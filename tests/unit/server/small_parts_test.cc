@@ -43,7 +43,8 @@ TEST(ListenAddressTest, KnowsWhatOthersCanReach) {
   for (const char* text : {"unix:/x", "127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "localhost:1"}) {
     EXPECT_TRUE(ParseListenAddress(text)->is_local()) << text;
   }
-  for (const char* text : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "example.org:1"}) {
+  for (const char* text : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "example.org:1",
+                           "127.example.com:1", "127.0.0.1.example.com:1"}) {
     EXPECT_FALSE(ParseListenAddress(text)->is_local()) << text;
   }
 }
