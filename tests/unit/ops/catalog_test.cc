@@ -231,7 +231,7 @@ TEST(InferOutputTest, CountsWithTheLargestNumbers) {
        {F, {1, 5, 5}},
        {Named("kernel_size", {2, 2}), Named("strides", {kMost, 2}), Named("paddings", {0, 0}),
         ceil_mode},
-       Shape{1, 2, 3}},
+       Shape{1, 1, 3}},
   };
   for (const ExtremeCase& c : cases) {
     const OperatorDescriptor& op = *FindOperator(c.op);
@@ -243,8 +243,11 @@ TEST(InferOutputTest, CountsWithTheLargestNumbers) {
     const Verdict verdict = JudgeOf(op, {c.input}, *attributes, {});
 
     EXPECT_EQ(verdict.output.has_value(), c.output.has_value()) << c.op << verdict.problem.text;
-    if (verdict.output && c.output) EXPECT_EQ(verdict.output->shape, *c.output) << c.op;
-    if (!c.output) EXPECT_THAT(verdict.problem.text, HasSubstr(c.message)) << c.op;
+    if (verdict.output && c.output) {
+      EXPECT_EQ(verdict.output->shape, *c.output) << c.op;
+    } else {
+      EXPECT_THAT(verdict.problem.text, HasSubstr(c.message)) << c.op;
+    }
   }
 }
 
