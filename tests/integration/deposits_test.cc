@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +22,7 @@
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/tensor_calls.h"
+#include "tests/integration/two_tenant_processes.h"
 
 namespace opserve::server {
 namespace {
@@ -442,32 +442,12 @@ TEST(UnixDepositsTest, TheUserIsThePeerAndATokenATenant) {
 // Two processes, of which one is killed wherever the deposit is.
 class KilledDaemonsTest : public DepositsTest {
  protected:
-  // The configuration of a process with both tenants, whose client's socket is `name`.
-  std::string WriteConfig(const std::string& name, const std::string& more) const {
-    const std::string path = directory_.File(name + ".textproto");
-    std::ofstream(path) << "listen: 'unix:" << directory_.File(name) << "' " << more
-                        << " metrics_listen: 'none' admin_listen: 'none' drain_delay: '0s' "
-                           "drain_timeout: '2s' "
-                        << kTwoTenants;
-    return path;
-  }
-  std::string Target(const std::string& name) const {
-    return absl::StrCat("unix:", directory_.File(name));
-  }
-  static void AwaitService(const std::string& target) {
-    EXPECT_TRUE(Await([&] {
-      return (*Client::Connect(target, {.token = "a", .retry = {.max_attempts = 1}}))
-          ->GetServerStatus()
-          .ok();
-    }));
-  }
-
-  TemporaryDirectory directory_;
+  const TwoTenantProcesses processes_{"2s"};
 };
 
 TEST_F(KilledDaemonsTest, WhereverTheSenderIsKilledEachTensorHasOnePlaceOrIsLost) {
   CuttingProxy proxy(PortOf(address()));
-  const std::string config = WriteConfig(
+  const std::vector<std::string> arguments = processes_.Arguments(
       "sender",
       absl::StrCat("deposit { address: '", proxy.address(), "' ca: '", certificates_.File("ca"),
                    "' certificate: '", certificates_.File("peer"), "' key: '",
@@ -476,9 +456,9 @@ TEST_F(KilledDaemonsTest, WhereverTheSenderIsKilledEachTensorHasOnePlaceOrIsLost
   size_t arrived = 0;
   for (int pieces = 0; was_cut && pieces < 100; pieces += 2) {
     SCOPED_TRACE(pieces);
-    DaemonProcess sender({absl::StrCat("--config=", config)});
-    AwaitService(Target("sender"));
-    const std::vector<Owned> tensors = UploadSome(Target("sender"), /*has_large=*/false);
+    DaemonProcess sender(arguments);
+    processes_.AwaitService("sender");
+    const std::vector<Owned> tensors = UploadSome(processes_.Target("sender"), /*has_large=*/false);
     proxy.CutAt(pieces, /*for_good=*/true, [pid = sender.pid()] { kill(pid, SIGKILL); });
 
     sender.End(SIGTERM);
@@ -503,7 +483,7 @@ TEST_F(KilledDaemonsTest, WhereverTheSenderIsKilledEachTensorHasOnePlaceOrIsLost
 
 TEST_F(KilledDaemonsTest, WhereverTheReceiverIsKilledEachTensorHasOnePlaceOrIsLost) {
   const int port = PortOf(CuttingProxy(0).address());  // free, a moment ago
-  const std::string config = WriteConfig(
+  const std::vector<std::string> arguments = processes_.Arguments(
       "receiver",
       absl::StrCat("listen: '127.0.0.1:", port, "' tls_cert: '", certificates_.File("server"),
                    "' tls_key: '", certificates_.Key("server"), "' tls_client_ca: '",
@@ -515,12 +495,12 @@ TEST_F(KilledDaemonsTest, WhereverTheReceiverIsKilledEachTensorHasOnePlaceOrIsLo
   double moved = 0;
   for (int pieces = 0; was_cut && pieces < 100; pieces += 2) {
     SCOPED_TRACE(pieces);
-    DaemonProcess receiver({absl::StrCat("--config=", config)});
+    DaemonProcess receiver(arguments);
     Config sender_config = SenderConfig(certificates_, proxy.address());
     sender_config.drain_timeout = absl::Milliseconds(600);
     InProcessDaemon sender(sender_config);
     const std::vector<Owned> tensors = UploadSome(sender.target(), /*has_large=*/false);
-    AwaitService(Target("receiver"));
+    processes_.AwaitService("receiver");
     proxy.CutAt(pieces, /*for_good=*/true, [pid = receiver.pid()] { kill(pid, SIGKILL); });
 
     EXPECT_EQ(sender.daemon().Drain(), 0);

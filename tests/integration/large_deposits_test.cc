@@ -3,7 +3,6 @@
 // OPSERVE_DEPOSIT_BYTES: how much, in bytes (default 16 MiB).
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <string>
 #include <utility>
@@ -17,14 +16,12 @@
 #include "client/cpp/client.h"
 #include "gtest/gtest.h"
 #include "proto/codec/crc32c.h"
-#include "tests/await.h"
 #include "tests/bytes.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/cutting_proxy.h"
 #include "tests/integration/daemon_process.h"
-#include "tests/integration/two_tenants.h"
+#include "tests/integration/two_tenant_processes.h"
 #include "tests/seed.h"
-#include "tests/unit/client/test_server.h"
 
 namespace opserve::server {
 namespace {
@@ -54,28 +51,8 @@ class LargeDepositsTest : public ::testing::Test {
  protected:
   LargeDepositsTest() { certificates_.Sign("peer", "ca", 2, "DNS:peer.test"); }
 
-  // A daemon with both tenants whose client's socket is `name`.
-  std::vector<std::string> Arguments(const std::string& name, const std::string& more) const {
-    const std::string path = directory_.File(name + ".textproto");
-    std::ofstream(path) << "listen: '" << Target(name) << "' " << more
-                        << " metrics_listen: 'none' admin_listen: 'none' drain_delay: '0s' "
-                           "drain_timeout: '1800s' "
-                        << kTwoTenants;
-    return {absl::StrCat("--config=", path)};
-  }
-  std::string Target(const std::string& name) const {
-    return absl::StrCat("unix:", directory_.File(name));
-  }
-  static void AwaitService(const std::string& target) {
-    EXPECT_TRUE(Await([&] {
-      return (*Client::Connect(target, {.token = "a", .retry = {.max_attempts = 1}}))
-          ->GetServerStatus()
-          .ok();
-    }));
-  }
-
   const Certificates certificates_;
-  const TemporaryDirectory directory_;
+  const TwoTenantProcesses processes_{"1800s"};
 };
 
 TEST_F(LargeDepositsTest, AllTensorsOfTwoTenantsArriveUnchanged) {
@@ -85,22 +62,22 @@ TEST_F(LargeDepositsTest, AllTensorsOfTwoTenantsArriveUnchanged) {
   setenv("OPSERVE_HOST_DEVICES", "1", 1);
   setenv("OPSERVE_HOST_DEVICE_MEMORY", absl::StrCat(3 * bytes + 128 * kMiB).c_str(), 1);
   const std::string address = CuttingProxy(0).address();  // free, a moment ago
-  DaemonProcess receiver(Arguments(
+  DaemonProcess receiver(processes_.Arguments(
       "receiver",
       absl::StrCat(
           "listen: '", address, "' tls_cert: '", certificates_.File("server"), "' tls_key: '",
           certificates_.Key("server"), "' tls_client_ca: '", certificates_.File("ca"),
           "' peer { certificate_name: 'peer.test' tenant: 'a' tenant: 'b' max_bytes: ", bytes,
           " }")));
-  DaemonProcess sender(Arguments(
+  DaemonProcess sender(processes_.Arguments(
       "sender", absl::StrCat("deposit { address: '", address, "' ca: '", certificates_.File("ca"),
                              "' certificate: '", certificates_.File("peer"), "' key: '",
                              certificates_.Key("peer"), "' server_name: 'daemon.test' }")));
-  for (const char* name : {"receiver", "sender"}) AwaitService(Target(name));
+  for (const char* name : {"receiver", "sender"}) processes_.AwaitService(name);
   std::mt19937_64 random(TestSeed());
   std::vector<Uploaded> tensors;
   for (const char* tenant : {"a", "b"}) {
-    const auto client = *Client::Connect(Target("sender"), {.token = tenant});
+    const auto client = *Client::Connect(processes_.Target("sender"), {.token = tenant});
     for (uint64_t i = 0; i < kTensorsOfATenant; ++i) {
       std::vector<int64_t> elements(count);
       for (int64_t& element : elements) element = static_cast<int64_t>(random());
@@ -116,7 +93,7 @@ TEST_F(LargeDepositsTest, AllTensorsOfTwoTenantsArriveUnchanged) {
   sender.End(SIGTERM);
 
   for (const Uploaded& uploaded : tensors) {
-    const auto client = *Client::Connect(Target("receiver"), {.token = uploaded.tenant});
+    const auto client = *Client::Connect(processes_.Target("receiver"), {.token = uploaded.tenant});
     const auto tensor = client->Download(uploaded.handle);
     ASSERT_TRUE(tensor.ok()) << tensor.status();
     const absl::Span<const int64_t> elements = *tensor->values<int64_t>();
