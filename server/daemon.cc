@@ -211,7 +211,8 @@ absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
       PreparedLimits{.max_programs_per_tenant = config_.prepared_max_programs_per_tenant,
                      .max_bytes_per_tenant = config_.prepared_max_bytes_per_tenant,
                      .default_lease = std::min(kDefaultLease, config_.resident_max_lease),
-                     .max_lease = config_.resident_max_lease});
+                     .max_lease = config_.resident_max_lease,
+                     .are_deposited = config_.deposit.has_value()});
 
   if (config_.enable_shm) {
     shared_regions_ = std::make_unique<SharedRegions>(
@@ -349,6 +350,7 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
         Depositor::Parts{
             .scheduler = *scheduler_,
             .residents = *residents_,
+            .prepared = *prepared_,
             .metrics = deposits_,
             .tenant_name = [this](uint32_t tenant) { return TenantName(tenant); },
             // Called during the drain, when grpc_ is there.

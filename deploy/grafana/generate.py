@@ -322,12 +322,14 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(of("opserve_resident_moving_bytes") + " / 1048576", "{{instance}} MiB moving"),
         Query(total("instance, device", "opserve_resident_stuck_bytes") + " / 1048576",
               "{{instance}} {{device}} MiB stuck")]),
-    Panel("Resident tensors deposited", "Tensors of daemons that end, by direction (in: of others, out: of this one) and "
-          "result, and their MiB, in an hour; and MiB of the batches that are coming.", [
+    Panel("Resident tensors deposited", "Tensors and prepared programs of daemons that end, by direction (in: of others, "
+          "out: of this one) and result, and the tensors' MiB, in an hour; and MiB of the batches that are coming.", [
         Query(f"increase({of('opserve_deposits_total')}[1h])", "{{instance}} {{direction}} {{result}}"),
         Query(f"increase({of('opserve_deposited_bytes_total')}[1h]) / 1048576",
               "{{instance}} MiB {{direction}}"),
-        Query(of("opserve_deposit_held_bytes") + " / 1048576", "{{instance}} MiB coming")]),
+        Query(of("opserve_deposit_held_bytes") + " / 1048576", "{{instance}} MiB coming"),
+        Query(f"increase({of('opserve_deposited_programs_total')}[1h])",
+              "{{instance}} programs {{direction}} {{result}}")]),
     Panel("Sessions", "Open ones, and what clients send in them a second: many frames to a message are cheap.", [
         Query(of("opserve_sessions"), "{{instance}} open"),
         Query(f"rate({of('opserve_session_frames_total')}[5m])", "{{instance}} frames"),
@@ -338,8 +340,8 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(of("opserve_prepared_programs"), "{{instance}} handles"),
         Query(of("opserve_prepared_program_bytes") + " / 1048576", "{{instance}} MiB")]),
     Panel("Handles of prepared programs", "In an hour: made for a new program (prepared) or one that was there (shared), "
-          "given up (released), ended by their lease (expired) or a tenant's limit (evicted), and calls that named "
-          "one that is not known (unknown).", [
+          "of another daemon (adopted), given up (released), ended by their lease (expired) or a tenant's limit "
+          "(evicted), and calls that named one that is not known (unknown).", [
         Query(f"increase({of('opserve_prepared_program_events_total')}[1h])", "{{instance}} {{event}}")]),
     Panel("Captured programs", "Prepared programs that a device replays as one launch, replays a second, and the device "
           "memory in MiB that they keep between their runs.", [

@@ -185,6 +185,21 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& 
   return prepared;
 }
 
+void PreparedProgram::KeepRequest(const v1::PrepareRequest& request) {
+  v1::PrepareRequest kept = request;
+  kept.clear_lease();  // each handle has its own
+  request_ = kept.SerializeAsString();
+  host_bytes_ += HeapBytes(request_);
+}
+
+std::vector<PreparedProgram::NamedResident> PreparedProgram::NamedResidents() const {
+  std::vector<NamedResident> named;
+  for (const Resident& resident : residents_) {
+    if (!resident.handle.empty()) named.push_back({resident.handle, resident.spec});
+  }
+  return named;
+}
+
 absl::StatusOr<ProgramCall> PreparedProgram::Bind(const v1::PreparedCall& call,
                                                   absl::Span<const uint64_t> payload_bytes,
                                                   ResidentLookup find_resident,

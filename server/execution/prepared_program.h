@@ -33,7 +33,19 @@ class PreparedProgram {
                                    absl::Span<const uint64_t> payload_bytes,
                                    ResidentLookup find_resident, RegionLookup find_region) const;
 
+  // A resident tensor that the program itself names.
+  struct NamedResident {
+    std::string handle;
+    TensorSpec spec;
+  };
+
+  // Keeps what it was made of, so that another daemon can make it; before it is shared.
+  void KeepRequest(const v1::PrepareRequest& request);
+
   const Program& program() const { return *program_; }
+  // Serialized, without the lease. Empty, unless KeepRequest kept it.
+  const std::string& request() const { return request_; }
+  std::vector<NamedResident> NamedResidents() const;
   // Host memory that the program takes, executors aside: these are in the lanes' plan caches, which
   // have limits of their own.
   uint64_t host_bytes() const { return host_bytes_; }
@@ -57,6 +69,7 @@ class PreparedProgram {
   std::shared_ptr<const Program> program_;
   std::vector<Resident> residents_;   // by position in Program::residents
   std::vector<Dtype> window_dtypes_;  // by position in Program::windows
+  std::string request_;
   uint64_t host_bytes_ = 0;
 };
 

@@ -8,11 +8,6 @@
 #include "server/execution/random_bytes.h"
 
 namespace opserve::server {
-namespace {
-
-constexpr size_t kProgramHandleBytes = 16;
-
-}  // namespace
 
 std::shared_ptr<const PreparedProgram> PreparedPrograms::FindEqual(
     uint32_t tenant, const std::string& digest) const {
@@ -23,33 +18,23 @@ std::shared_ptr<const PreparedProgram> PreparedPrograms::FindEqual(
   return found == account->second.programs.end() ? nullptr : found->second.program;
 }
 
-absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
-    uint32_t tenant, const std::string& digest, absl::Duration lease, absl::Time now,
-    absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make) {
-  std::shared_ptr<const PreparedProgram> program = FindEqual(tenant, digest);
-  const bool is_shared = program != nullptr;
-  if (!is_shared) {
-    // Without the lock: a large program takes its time.
-    OPSERVE_ASSIGN_OR_RETURN(PreparedProgram made, make());
-    if (made.host_bytes() > limits_.max_bytes_per_tenant) {
-      return MakeError(
-          Reason::kTenantMemory,
-          absl::StrCat("the program takes ", made.host_bytes(), " bytes of host memory, at most ",
-                       limits_.max_bytes_per_tenant,
-                       " allowed for all of a tenant (--prepared_max_bytes_per_tenant)"),
-          /*pushback_ms=*/-1);
-    }
-    program = std::make_shared<const PreparedProgram>(std::move(made));
+absl::StatusOr<std::shared_ptr<const PreparedProgram>> PreparedPrograms::Made(
+    absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make) const {
+  OPSERVE_ASSIGN_OR_RETURN(PreparedProgram made, make());
+  if (made.host_bytes() > limits_.max_bytes_per_tenant) {
+    return MakeError(Reason::kTenantMemory,
+                     absl::StrCat("the program takes ", made.host_bytes(),
+                                  " bytes of host memory, at most ", limits_.max_bytes_per_tenant,
+                                  " allowed for all of a tenant (--prepared_max_bytes_per_tenant)"),
+                     /*pushback_ms=*/-1);
   }
-  Holder holder;
-  holder.handle = RandomBytes(kProgramHandleBytes);
-  holder.digest = digest;
-  holder.lease = lease > absl::ZeroDuration() ? lease : limits_.default_lease;
-  holder.lease_end = now + holder.lease;
-  Forgotten forgotten;
-  absl::MutexLock lock(&mutex_);
+  return std::make_shared<const PreparedProgram>(std::move(made));
+}
+
+void PreparedPrograms::Add(uint32_t tenant, Holder holder, bool is_used_last,
+                           const std::shared_ptr<const PreparedProgram>& program) {
   Account& account = accounts_[tenant];
-  Shared& shared = account.programs[digest];
+  Shared& shared = account.programs[holder.digest];
   // Not there, or released in between.
   if (shared.program == nullptr) {
     shared.program = program;
@@ -59,13 +44,31 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
   // Another caller may have prepared an equal one in between.
   holder.program = shared.program;
   ++shared.handles;
-  const Added added{.handle = holder.handle,
-                    .lease_end = holder.lease_end,
-                    .is_shared = is_shared,
-                    .host_bytes = holder.program->host_bytes()};
-  account.holders.push_front(std::move(holder));
+  const auto added = account.holders.insert(
+      is_used_last ? account.holders.begin() : account.holders.end(), std::move(holder));
   ++all_handles_;
-  by_handle_.emplace(added.handle, std::pair(tenant, account.holders.begin()));
+  by_handle_.emplace(added->handle, std::pair(tenant, added));
+}
+
+absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
+    uint32_t tenant, const std::string& digest, absl::Duration lease, absl::Time now,
+    absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make) {
+  std::shared_ptr<const PreparedProgram> program = FindEqual(tenant, digest);
+  const bool is_shared = program != nullptr;
+  // Without the lock: a large program takes its time.
+  if (!is_shared) {
+    OPSERVE_ASSIGN_OR_RETURN(program, Made(make));
+  }
+  Holder holder;
+  holder.handle = RandomBytes(kHandleBytes);
+  holder.digest = digest;
+  holder.lease = lease > absl::ZeroDuration() ? lease : limits_.default_lease;
+  holder.lease_end = now + holder.lease;
+  Forgotten forgotten;
+  absl::MutexLock lock(&mutex_);
+  Add(tenant, std::move(holder), /*is_used_last=*/true, program);
+  Account& account = accounts_[tenant];
+  const Holder& added = account.holders.front();
   Count(is_shared ? kShared : kPrepared);
   // At least the new handle stays, even with a limit of 0.
   while (account.holders.size() > std::max<uint32_t>(limits_.max_programs_per_tenant, 1) ||
@@ -73,7 +76,75 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
     Forget(account, std::prev(account.holders.end()), &forgotten);
     Count(kEvicted);
   }
-  return added;
+  return Added{.handle = added.handle,
+               .lease_end = added.lease_end,
+               .is_shared = is_shared,
+               .host_bytes = added.program->host_bytes()};
+}
+
+absl::Status PreparedPrograms::Adopt(uint32_t tenant, const std::string& digest,
+                                     std::vector<Arrived> handles,
+                                     absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make) {
+  std::shared_ptr<const PreparedProgram> program = FindEqual(tenant, digest);
+  if (program == nullptr) {
+    OPSERVE_ASSIGN_OR_RETURN(program, Made(make));
+  }
+  absl::MutexLock lock(&mutex_);
+  for (const Arrived& arrived : handles) {
+    const auto found = by_handle_.find(arrived.handle);
+    if (found == by_handle_.end()) continue;
+    if (found->second.first != tenant || found->second.second->digest != digest) {
+      return absl::AlreadyExistsError("a handle is of another program");
+    }
+  }
+  std::erase_if(handles, [this](const Arrived& arrived) {
+    mutex_.AssertHeld();
+    return by_handle_.contains(arrived.handle);
+  });
+  if (handles.empty()) return absl::OkStatus();
+  size_t holders = handles.size();
+  uint64_t bytes = program->host_bytes();
+  if (const auto account = accounts_.find(tenant); account != accounts_.end()) {
+    holders += account->second.holders.size();
+    bytes = account->second.bytes + (account->second.programs.contains(digest) ? 0 : bytes);
+  }
+  if (holders > limits_.max_programs_per_tenant || bytes > limits_.max_bytes_per_tenant) {
+    return MakeError(
+        Reason::kTenantMemory,
+        absl::StrCat("the tenant would have ", holders, " handles and ", bytes,
+                     " bytes of prepared programs, at most ", limits_.max_programs_per_tenant,
+                     " and ", limits_.max_bytes_per_tenant,
+                     " allowed (--prepared_max_programs_per_tenant, "
+                     "--prepared_max_bytes_per_tenant)"),
+        /*pushback_ms=*/-1);
+  }
+  for (const Arrived& arrived : handles) {
+    // Behind those that callers of this daemon use.
+    Add(tenant,
+        {.handle = arrived.handle,
+         .digest = digest,
+         .lease = arrived.lease,
+         .lease_end = arrived.lease_end,
+         .program = nullptr},
+        /*is_used_last=*/false, program);
+  }
+  Count(kAdopted, handles.size());
+  return absl::OkStatus();
+}
+
+std::vector<PreparedPrograms::Departing> PreparedPrograms::ProgramsToDeposit(absl::Time now) const {
+  std::vector<Departing> departing;
+  absl::flat_hash_map<const PreparedProgram*, size_t> places;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [tenant, account] : accounts_) {
+    for (const Holder& holder : account.holders) {
+      if (holder.lease_end <= now || holder.program->request().empty()) continue;
+      const auto [place, is_new] = places.try_emplace(holder.program.get(), departing.size());
+      if (is_new) departing.push_back({.tenant = tenant, .program = holder.program, .handles = {}});
+      departing[place->second].handles.push_back({holder.handle, holder.lease, holder.lease_end});
+    }
+  }
+  return departing;
 }
 
 absl::StatusOr<std::shared_ptr<const PreparedProgram>> PreparedPrograms::Find(

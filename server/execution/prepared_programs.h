@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -30,14 +31,17 @@ struct PreparedLimits {
   uint64_t max_bytes_per_tenant = uint64_t{256} << 20;  // host memory of their programs
   absl::Duration default_lease = absl::Minutes(10);
   absl::Duration max_lease = absl::Hours(1);
+  // Programs keep what they were made of, so that they can be deposited at another daemon.
+  bool are_deposited = false;
 };
 
 // Thread-safe.
 class PreparedPrograms {
  public:
   // How handles came and went, and lookups that found none.
-  enum Event { kPrepared, kShared, kReleased, kExpired, kEvicted, kUnknown };
-  static constexpr size_t kEvents = 6;
+  enum Event { kPrepared, kShared, kReleased, kExpired, kEvicted, kUnknown, kAdopted };
+  static constexpr size_t kEvents = 7;
+  static constexpr size_t kHandleBytes = 16;
 
   struct Usage {
     uint32_t handles = 0;
@@ -51,6 +55,19 @@ class PreparedPrograms {
     uint64_t host_bytes = 0;
   };
 
+  // A handle of another daemon's, which ends.
+  struct Arrived {
+    std::string handle;
+    absl::Duration lease;
+    absl::Time lease_end;
+  };
+  // A program with all handles of one tenant that name it.
+  struct Departing {
+    uint32_t tenant = 0;
+    std::shared_ptr<const PreparedProgram> program;
+    std::vector<Arrived> handles;
+  };
+
   explicit PreparedPrograms(const PreparedLimits& limits) : limits_(limits) {}
 
   // A new handle of the tenant's program with this digest, which `make` makes if there is none.
@@ -60,6 +77,18 @@ class PreparedPrograms {
                                 absl::Time now,
                                 absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes `handles`, none twice, for the tenant's program with this digest, which `make` makes if
+  // there is none. Those that are here already stay as they are. All or none. Nothing makes room
+  // for them: kResourceExhausted (reason "tenant_memory") beyond a limit. kAlreadyExists: a handle
+  // is another tenant's, or of another program. Else `make`'s errors.
+  absl::Status Adopt(uint32_t tenant, const std::string& digest, std::vector<Arrived> handles,
+                     absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Programs that keep what they were made of, with their handles whose lease lasts. Of each
+  // tenant, the one that was used last comes first.
+  std::vector<Departing> ProgramsToDeposit(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Begins the handle's lease anew. kNotFound (reason "program_unknown").
   absl::StatusOr<std::shared_ptr<const PreparedProgram>> Find(uint32_t tenant,
@@ -106,6 +135,13 @@ class PreparedPrograms {
   }
   std::shared_ptr<const PreparedProgram> FindEqual(uint32_t tenant, const std::string& digest) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // `make`'s program, for which a tenant has room.
+  absl::StatusOr<std::shared_ptr<const PreparedProgram>> Made(
+      absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make) const;
+  // Adds a handle, which is new, of `program` or of an equal one that is there.
+  void Add(uint32_t tenant, Holder holder, bool is_used_last,
+           const std::shared_ptr<const PreparedProgram>& program)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Account& account, Holders::iterator holder, Forgotten* forgotten)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

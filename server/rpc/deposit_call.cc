@@ -10,6 +10,7 @@
 #include "proto/status/status_macros.h"
 #include "server/observability/log.h"
 #include "server/rpc/message_bytes.h"
+#include "server/rpc/program_calls.h"
 #include "server/rpc/refusal.h"
 
 namespace opserve::server {
@@ -27,6 +28,8 @@ absl::string_view StepName(v1::DepositRequest::StepCase step) {
       return "chunk";
     case v1::DepositRequest::kCommit:
       return "commit";
+    case v1::DepositRequest::kProgram:
+      return "program";
     case v1::DepositRequest::STEP_NOT_SET:
       break;
   }
@@ -41,10 +44,6 @@ void ToVerdict(const absl::Status& status, v1::TensorVerdict* to) {
   to->set_answer(v1::TensorVerdict::ANSWER_REFUSED);
   to->set_reason(std::string(ReasonText(ErrorReasonOf(status))));
   to->set_message(Shortened(status.message(), kMaxErrorBytes));
-}
-
-absl::Duration ToDuration(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 }  // namespace
@@ -156,7 +155,9 @@ absl::Status DepositCall::Take(const grpc::ByteBuffer& bytes) {
       v1::DepositRequest::kHello, v1::DepositRequest::kOffer, v1::DepositRequest::kChunk,
       v1::DepositRequest::kCommit};
   const v1::DepositRequest::StepCase expected = kExpected[static_cast<size_t>(expected_)];
-  if (request.step_case() != expected) {
+  const bool is_program =
+      expected_ == State::kOffer && request.step_case() == v1::DepositRequest::kProgram;
+  if (request.step_case() != expected && !is_program) {
     return InvalidField("step", absl::StrCat("is ", StepName(request.step_case()), ", expected ",
                                              StepName(expected)));
   }
@@ -164,13 +165,14 @@ absl::Status DepositCall::Take(const grpc::ByteBuffer& bytes) {
     return TakeChunk(*std::move(message), request.chunk().crc32c());
   }
   if (!message->payloads().empty()) {
-    return InvalidField("data", absl::StrCat("is there, in a message with ", StepName(expected)));
+    return InvalidField(
+        "data", absl::StrCat("is there, in a message with ", StepName(request.step_case())));
   }
   switch (expected_) {
     case State::kHello:
       return Hello(request.hello());
     case State::kOffer:
-      return Offer(request.offer());
+      return is_program ? Program(request.program()) : Offer(request.offer());
     default:
       return Commit(request.commit());
   }
@@ -191,6 +193,7 @@ absl::Status DepositCall::Hello(const v1::DepositHello& hello) {
   expected_ = State::kOffer;
   v1::DepositResponse response;
   response.mutable_welcome()->set_chunk_bytes(chunk_bytes());
+  response.mutable_welcome()->set_takes_programs(true);
   Write(response);
   return absl::OkStatus();
 }
@@ -212,19 +215,38 @@ absl::Status DepositCall::CheckOffer(const v1::DepositOffer& offer) const {
   return absl::OkStatus();
 }
 
+absl::Status DepositCall::FindOwner(const std::string& name) {
+  OPSERVE_RETURN_IF_ERROR(peer_->CheckMayDeposit(name));
+  owner_ = deposits_.tenants->Find(name);
+  if (owner_ == nullptr) {
+    return MakeError(Reason::kForbidden, absl::StrCat("there is no tenant \"", name, "\" here"));
+  }
+  tenant_ = owner_->id();
+  return absl::OkStatus();
+}
+
+absl::Status DepositCall::Program(const v1::DepositedProgram& program) {
+  if (deposits_.is_leaving->load(std::memory_order_acquire)) return DrainingError();
+  absl::Status status = FindOwner(program.tenant());
+  if (status.ok()) status = AdoptProgram(*deposits_.execute, *owner_, program);
+  v1::DepositResponse response;
+  v1::ProgramVerdict* const verdict = response.mutable_prepared();
+  verdict->set_taken(status.ok());
+  if (!status.ok()) {
+    // The sender is a daemon that took the program; this one may have other operators and limits.
+    verdict->set_reason(std::string(ReasonText(ErrorReasonOf(status))));
+    verdict->set_message(Shortened(status.message(), kMaxErrorBytes));
+  }
+  deposits_.metrics->RecordProgram(DepositMetrics::kIn,
+                                   status.ok() ? DepositMetrics::kMoved : DepositMetrics::kRefused);
+  Write(response);
+  return absl::OkStatus();
+}
+
 absl::Status DepositCall::Offer(const v1::DepositOffer& offer) {
   if (deposits_.is_leaving->load(std::memory_order_acquire)) return DrainingError();
   OPSERVE_RETURN_IF_ERROR(CheckOffer(offer));
-  absl::Status may_deposit = peer_->CheckMayDeposit(offer.tenant());
-  if (may_deposit.ok()) {
-    owner_ = deposits_.tenants->Find(offer.tenant());
-    if (owner_ == nullptr) {
-      may_deposit = MakeError(Reason::kForbidden,
-                              absl::StrCat("there is no tenant \"", offer.tenant(), "\" here"));
-    } else {
-      tenant_ = owner_->id();
-    }
-  }
+  absl::Status may_deposit = FindOwner(offer.tenant());
   if (may_deposit.ok()) {
     device_ =
         context_.scheduler->BestForTensors(*context_.residents, tenant_, offer.tenant_bytes());

@@ -1,4 +1,5 @@
-// One Deposit call: another daemon's resident tensors arrive batch by batch.
+// One Deposit call: another daemon's resident tensors arrive batch by batch, and its prepared
+// programs one by one.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "server/rpc/chunk_writer.h"
 #include "server/rpc/deposit_metrics.h"
 #include "server/rpc/end_alarms.h"
+#include "server/rpc/execute_service.h"
 #include "server/rpc/pace_watch.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/transfer_call.h"
@@ -62,6 +64,7 @@ struct DepositContext {
   TensorContext* tensors = nullptr;
   const Tenants* tenants = nullptr;
   DepositMetrics* metrics = nullptr;
+  const ExecuteContext* execute = nullptr;
   DepositCalls* calls = nullptr;
   // Of the server: once it leaves, nothing is taken any more.
   EndAlarms* end_alarms = nullptr;
@@ -104,8 +107,11 @@ class DepositCall final : public TransferCall {
   absl::Status Take(const grpc::ByteBuffer& message);
   absl::Status Hello(const v1::DepositHello& hello);
   absl::Status Offer(const v1::DepositOffer& offer);
+  absl::Status Program(const v1::DepositedProgram& program);
   absl::Status TakeChunk(codec::PayloadMessage message, uint32_t crc32c);
   absl::Status Commit(const v1::DepositCommit& commit);
+  // Whether the peer may deposit for the tenant of that name, which is the owner then.
+  absl::Status FindOwner(const std::string& name);
   // kInvalidArgument: a mistake of the sender's, which ends the call.
   absl::Status CheckOffer(const v1::DepositOffer& offer) const;
   // Accepts a tensor of the present offer: quota, the peer's share, device memory. Else the reason

@@ -1,4 +1,5 @@
-// How deposits of resident tensors end, on both sides, and what the receiver holds.
+// How deposits of resident tensors and prepared programs end, on both sides, and what the receiver
+// holds.
 #pragma once
 
 #include <array>
@@ -28,6 +29,10 @@ class DepositMetrics {
   void Record(Direction direction, Result result, uint64_t tensors = 1) {
     tensors_[direction][result].fetch_add(tensors, std::memory_order_relaxed);
   }
+  // A prepared program; none is kUnconfirmed.
+  void RecordProgram(Direction direction, Result result) {
+    programs_[direction][result].fetch_add(1, std::memory_order_relaxed);
+  }
   // Of tensors that were moved.
   void AddBytes(Direction direction, uint64_t bytes) {
     bytes_[direction].fetch_add(bytes, std::memory_order_relaxed);
@@ -40,6 +45,7 @@ class DepositMetrics {
 
  private:
   std::array<std::array<std::atomic<uint64_t>, kResults>, kDirections> tensors_ = {};
+  std::array<std::array<std::atomic<uint64_t>, kResults>, kDirections> programs_ = {};
   std::array<std::atomic<uint64_t>, kDirections> bytes_ = {};
   std::atomic<uint64_t> held_bytes_ = 0;
 };

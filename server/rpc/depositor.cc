@@ -11,6 +11,7 @@
 #include "server/observability/log.h"
 #include "server/rpc/deposit_call.h"
 #include "server/rpc/pinned_slice.h"
+#include "server/rpc/program_calls.h"
 
 namespace opserve::server {
 namespace {
@@ -27,6 +28,8 @@ constexpr absl::Duration kClaimPatience = absl::Seconds(1);
 constexpr int kMostRefusals = 5;
 // After so many, other tensors are tried.
 constexpr int kFailuresInARow = 3;
+// A program that breaks the stream so often does not go: its clients can prepare it anew.
+constexpr int kMostProgramFailures = 2;
 // Names of tensors in one line of the log.
 constexpr size_t kNamesPerLine = 256;
 
@@ -38,13 +41,6 @@ bool MayHaveRoomLater(const v1::TensorVerdict& verdict) {
   const Reason reason = ReasonFromText(verdict.reason());
   return reason == Reason::kTenantMemory || reason == Reason::kDeviceMemory ||
          reason == Reason::kTooLarge || reason == Reason::kDeviceUnavailable;
-}
-
-google::protobuf::Duration ToProto(absl::Duration duration) {
-  google::protobuf::Duration result;
-  result.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  result.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-  return result;
 }
 
 }  // namespace
@@ -102,6 +98,7 @@ v1::DepositStatus Depositor::Status() const {
   const ResidentTensors::Usage left = parts_.residents.Total();
   status.set_left_tensors(left.tensors);
   status.set_left_bytes(left.bytes);
+  status.set_moved_programs(moved_programs_.load(std::memory_order_relaxed));
   return status;
 }
 
@@ -135,9 +132,10 @@ void Depositor::Run() {
   // From the hello on the receiver tells clients to come again, instead of that their tensors were
   // lost; so it goes out as early as possible, while this daemon still serves.
   while (deadline() == absl::InfiniteFuture()) {
-    const bool is_connected = Connect();
+    if (Connect()) DepositWhileServing();
     // If time is up already, what is left is told all the same.
-    if (!AwaitStart(is_connected ? absl::InfiniteFuture() : absl::Now() + kRetryPeriod)) break;
+    if (!AwaitStart(stream() != nullptr ? absl::InfiniteFuture() : absl::Now() + kRetryPeriod))
+      break;
   }
   DepositAll();
   // Handles that did not move are lost from now on, here and there.
@@ -182,6 +180,7 @@ absl::Status Depositor::TryConnect() {
   OPSERVE_ASSIGN_OR_RETURN(const v1::DepositResponse response,
                            stream.Receive(v1::DepositResponse::kWelcome));
   chunk_bytes_ = response.welcome().chunk_bytes();
+  takes_programs_ = response.welcome().takes_programs();
   if (chunk_bytes_ > 0 && chunk_bytes_ <= kMaxDepositChunkBytes) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("the receiver wants chunks of ", chunk_bytes_, " bytes"));
 }
@@ -224,8 +223,92 @@ std::deque<Depositor::Batch> Depositor::NewBatches() {
   return batches;
 }
 
+void Depositor::DepositWhileServing() {
+  TakeUpPrograms();
+  const auto serves = [this] {
+    absl::MutexLock lock(&mutex_);
+    return !is_stopping_ && deadline_ == absl::InfiniteFuture();
+  };
+  while (!programs_.empty() && serves()) {
+    if (DepositProgram()) continue;
+    Disconnect();
+    return;
+  }
+}
+
+void Depositor::TakeUpPrograms() {
+  for (PreparedPrograms::Departing& program : parts_.prepared.ProgramsToDeposit(absl::Now())) {
+    PreparedPrograms::Departing part = {
+        .tenant = program.tenant, .program = program.program, .handles = {}};
+    for (PreparedPrograms::Arrived& handle : program.handles) {
+      if (!taken_up_.insert(handle.handle).second) continue;
+      part.handles.push_back(std::move(handle));
+      if (part.handles.size() < kMaxDepositedHandles) continue;
+      programs_.push_back({.departing = part});
+      part.handles.clear();
+    }
+    if (!part.handles.empty()) programs_.push_back({.departing = std::move(part)});
+  }
+}
+
+bool Depositor::DepositProgram() {
+  if (!takes_programs_) {
+    NoteProgram(DepositMetrics::kRefused);
+    return true;
+  }
+  Program& program = programs_.front();
+  const absl::StatusOr<v1::ProgramVerdict> verdict = Exchange(*stream(), program.departing);
+  if (!verdict.ok()) {
+    NoteBroken(verdict.status());
+    if (++program.failures == kMostProgramFailures) NoteProgram(DepositMetrics::kLost);
+    return false;
+  }
+  if (verdict->taken()) {
+    moved_programs_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    LogWarning("program_not_deposited", {{"tenant", parts_.tenant_name(program.departing.tenant)},
+                                         {"reason", verdict->reason()},
+                                         {"why", verdict->message()}});
+  }
+  NoteProgram(verdict->taken() ? DepositMetrics::kMoved : DepositMetrics::kRefused);
+  return true;
+}
+
+void Depositor::NoteProgram(DepositMetrics::Result result) {
+  parts_.metrics.RecordProgram(DepositMetrics::kOut, result);
+  programs_.pop_front();
+}
+
+absl::StatusOr<v1::ProgramVerdict> Depositor::Exchange(
+    DepositStream& stream, const PreparedPrograms::Departing& program) const {
+  const absl::Time now = absl::Now();
+  v1::DepositRequest request;
+  v1::DepositedProgram* const to = request.mutable_program();
+  to->set_tenant(parts_.tenant_name(program.tenant));
+  if (!to->mutable_program()->ParseFromString(program.program->request())) {
+    return absl::InternalError("a prepared program cannot be read");
+  }
+  for (const PreparedPrograms::Arrived& handle : program.handles) {
+    v1::DepositedHandle* const added = to->add_handles();
+    added->set_handle(handle.handle);
+    *added->mutable_lease() = ToProto(handle.lease);
+    *added->mutable_lease_left() = ToProto(handle.lease_end - now);
+  }
+  for (const PreparedProgram::NamedResident& named : program.program->NamedResidents()) {
+    v1::DepositedTensor* const resident = to->add_residents();
+    resident->set_handle(named.handle);
+    resident->set_dtype(named.spec.dtype);
+    resident->mutable_shape()->Add(named.spec.shape.begin(), named.spec.shape.end());
+  }
+  OPSERVE_RETURN_IF_ERROR(stream.Send(request));
+  OPSERVE_ASSIGN_OR_RETURN(v1::DepositResponse response,
+                           stream.Receive(v1::DepositResponse::kPrepared));
+  return std::move(*response.mutable_prepared());
+}
+
 void Depositor::DepositAll() {
   std::deque<Batch> batches = NewBatches();
+  TakeUpPrograms();
   while (true) {
     bool may_come_more = false;
     {
@@ -236,11 +319,20 @@ void Depositor::DepositAll() {
     if (batches.empty()) {
       // Requests that still run may have kept more.
       batches = NewBatches();
-      if (batches.empty() && !may_come_more) return;
-      if (batches.empty() && !Pause()) break;
-      continue;
+      if (batches.empty() && programs_.empty()) {
+        if (!may_come_more) return;
+        if (!Pause()) break;
+        continue;
+      }
     }
     if (!Connect()) {
+      if (!Pause()) break;
+      continue;
+    }
+    if (batches.empty()) {
+      // Tensors go first, as nothing else brings them back.
+      if (DepositProgram()) continue;
+      Disconnect();
       if (!Pause()) break;
       continue;
     }
@@ -260,6 +352,7 @@ void Depositor::DepositAll() {
   }
   for (Batch& batch : batches) NoteLeft(&batch);
   for (Batch& batch : NewBatches()) NoteLeft(&batch);
+  while (!programs_.empty()) NoteProgram(DepositMetrics::kLost);
 }
 
 void Depositor::NoteLeft(Batch* batch) {
@@ -427,6 +520,7 @@ void Depositor::ReportFates() {
   LogInfo("tensors_deposited", {{"address", config_.address},
                                 {"tensors", moved_tensors_.load()},
                                 {"bytes", moved_bytes_.load()},
+                                {"programs", moved_programs_.load()},
                                 {"lost", lost_tensors_.load()}});
 }
 

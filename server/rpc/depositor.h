@@ -1,4 +1,5 @@
-// Deposits the daemon's resident tensors at the peer that its configuration names, when it ends.
+// Deposits the daemon's resident tensors and prepared programs at the peer that its configuration
+// names, when it ends.
 #pragma once
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "absl/types/span.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "server/config/peer_config.h"
+#include "server/execution/prepared_programs.h"
 #include "server/execution/resident_tensors.h"
 #include "server/rpc/deposit_metrics.h"
 #include "server/rpc/deposit_stream.h"
@@ -38,6 +40,7 @@ class Depositor {
   struct Parts {
     Scheduler& scheduler;
     ResidentTensors& residents;
+    const PreparedPrograms& prepared;
     DepositMetrics& metrics;
     // For the log and the receiver; thread-safe.
     std::function<std::string(uint32_t tenant)> tenant_name;
@@ -77,6 +80,11 @@ class Depositor {
     int attempts = 0;           // that ended with verdicts
     int failures = 0;           // that broke off
   };
+  // A prepared program to go, with some of its handles.
+  struct Program {
+    PreparedPrograms::Departing departing;
+    int failures = 0;  // that broke off
+  };
   // Why tensors did not move, by the result that they count as.
   struct Fate {
     DepositMetrics::Result result;
@@ -99,7 +107,14 @@ class Depositor {
   void Disconnect() ABSL_LOCKS_EXCLUDED(mutex_);
   DepositStream* stream() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Programs, while the daemon serves.
+  void DepositWhileServing() ABSL_LOCKS_EXCLUDED(mutex_);
   void DepositAll();
+  // Adds the handles of programs that were not taken up before.
+  void TakeUpPrograms();
+  // Sends the next program, of which there is one. False: the stream is of no use any more.
+  bool DepositProgram();
+  void NoteProgram(DepositMetrics::Result result);
   // The tensors that are there now and were not taken up before, in the order in which they go.
   std::deque<Batch> NewBatches();
   // How an attempt with a batch ended. Items that are done have left it.
@@ -111,6 +126,9 @@ class Depositor {
   Attempt DepositBatch(Batch* batch);
   // The turns of one batch whose tensors are claimed. An error: the stream is of no use any more.
   absl::Status Exchange(DepositStream& stream, Batch* batch);
+  // The same of a program.
+  absl::StatusOr<v1::ProgramVerdict> Exchange(DepositStream& stream,
+                                              const PreparedPrograms::Departing& program) const;
   absl::Status SendOffer(DepositStream& stream, const Batch& batch) const;
   absl::Status SendElements(DepositStream& stream, const ResidentTensor& tensor);
   // `accepted`: positions in the batch.
@@ -126,11 +144,14 @@ class Depositor {
   ResidentSteps steps_;
   std::atomic<bool> is_welcome_ = false;
   std::atomic<uint64_t> moved_tensors_ = 0, moved_bytes_ = 0, lost_tensors_ = 0;
+  std::atomic<uint64_t> moved_programs_ = 0;
 
   // Of the depositor's thread.
   uint64_t chunk_bytes_ = 0;                        // as the receiver said
   std::string error_;                               // of the last stream
-  absl::flat_hash_set<std::string> taken_up_;       // handles
+  bool takes_programs_ = false;                     // likewise
+  absl::flat_hash_set<std::string> taken_up_;       // handles, of programs, too
+  std::deque<Program> programs_;                    // in the order in which they go
   std::map<Fate, std::vector<std::string>> fates_;  // names of tensors, as the log has them
 
   mutable absl::Mutex mutex_;

@@ -189,6 +189,7 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   deposits_.tensors = &tensors_;
   deposits_.tenants = parts_.tenants;
   deposits_.metrics = parts_.deposits;
+  deposits_.execute = &execute_;
   deposits_.calls = &deposit_calls_;
   deposits_.end_alarms = &execute_.end_alarms;
   deposits_.is_leaving = &execute_.is_leaving;

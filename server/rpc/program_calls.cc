@@ -1,10 +1,13 @@
 #include "server/rpc/program_calls.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
@@ -32,6 +35,50 @@ std::string KeyOf(const v1::PrepareRequest& request) {
   return key;
 }
 
+// The program that the caller may prepare. Each call has results of the template's sizes, so their
+// size is checked once.
+absl::StatusOr<PreparedProgram> Make(const ExecuteContext& context,
+                                     const v1::PrepareRequest& request,
+                                     ResidentLookup find_resident) {
+  OPSERVE_ASSIGN_OR_RETURN(
+      PreparedProgram program,
+      PreparedProgram::Make(request, *context.operators, context.limits, find_resident));
+  OPSERVE_RETURN_IF_ERROR(CheckResponseFits(program.program(), context.max_response_bytes));
+  if (context.prepared->limits().are_deposited) program.KeepRequest(request);
+  return program;
+}
+
+// Before an equal program is looked for, which the tenant may have prepared under other rules.
+absl::Status CheckMayCallAll(const Tenant& tenant, const v1::ExecuteRequest& program) {
+  for (const v1::Invocation& invocation : program.invocations()) {
+    OPSERVE_RETURN_IF_ERROR(tenant.CheckMayCall(invocation.operator_()));
+  }
+  return absl::OkStatus();
+}
+
+// Of those whose lease lasts.
+absl::StatusOr<std::vector<PreparedPrograms::Arrived>> ReadHandles(
+    const v1::DepositedProgram& program, absl::Duration longest, absl::Time now) {
+  if (program.handles().empty() || program.handles_size() > kMaxDepositedHandles) {
+    return InvalidField("handles", absl::StrCat("there are ", program.handles_size(),
+                                                ", expected 1 to ", kMaxDepositedHandles));
+  }
+  std::vector<PreparedPrograms::Arrived> handles;
+  absl::flat_hash_set<absl::string_view> seen;
+  for (const v1::DepositedHandle& given : program.handles()) {
+    if (given.handle().size() != PreparedPrograms::kHandleBytes) {
+      return InvalidField("handle", absl::StrCat("has ", given.handle().size(), " bytes, expected ",
+                                                 PreparedPrograms::kHandleBytes));
+    }
+    if (!seen.insert(given.handle()).second) return InvalidField("handle", "occurs twice");
+    // The sender's limit may be another than this daemon's.
+    const absl::Duration lease = std::min(ToDuration(given.lease()), longest);
+    const absl::Duration left = std::min(ToDuration(given.lease_left()), lease);
+    if (left > absl::ZeroDuration()) handles.push_back({given.handle(), lease, now + left});
+  }
+  return handles;
+}
+
 }  // namespace
 
 absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
@@ -43,21 +90,11 @@ absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
   const absl::Cleanup end = [&tenant] { tenant.EndRequest(); };
   OPSERVE_ASSIGN_OR_RETURN(const absl::Duration lease,
                            ReadLease(request.lease(), context.prepared->limits().max_lease));
-  // Before an equal program is looked for, which the tenant may have prepared under other rules.
-  for (const v1::Invocation& invocation : request.program().invocations()) {
-    OPSERVE_RETURN_IF_ERROR(tenant.CheckMayCall(invocation.operator_()));
-  }
+  OPSERVE_RETURN_IF_ERROR(CheckMayCallAll(tenant, request.program()));
   const auto find_resident = [&](absl::string_view handle) {
     return context.residents->Find(tenant.id(), handle, now);
   };
-  const auto make = [&]() -> absl::StatusOr<PreparedProgram> {
-    OPSERVE_ASSIGN_OR_RETURN(
-        PreparedProgram program,
-        PreparedProgram::Make(request, *context.operators, context.limits, find_resident));
-    // Each call has results of the template's sizes, so the check is made once.
-    OPSERVE_RETURN_IF_ERROR(CheckResponseFits(program.program(), context.max_response_bytes));
-    return program;
-  };
+  const auto make = [&] { return Make(context, request, find_resident); };
   OPSERVE_ASSIGN_OR_RETURN(
       PreparedPrograms::Added added,
       context.prepared->Prepare(tenant.id(), KeyOf(request), lease, now, make));
@@ -66,6 +103,31 @@ absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
   response->set_shared(added.is_shared);
   response->set_host_bytes(added.host_bytes);
   return absl::OkStatus();
+}
+
+absl::Status AdoptProgram(const ExecuteContext& context, const Tenant& owner,
+                          const v1::DepositedProgram& program) {
+  OPSERVE_ASSIGN_OR_RETURN(std::vector<PreparedPrograms::Arrived> handles,
+                           ReadHandles(program, context.prepared->limits().max_lease, absl::Now()));
+  // Binding looks at a tensor's dtype and shape alone; a call looks for the tensor itself.
+  absl::flat_hash_map<absl::string_view, std::shared_ptr<ResidentTensor>> residents;
+  for (const v1::DepositedTensor& given : program.residents()) {
+    auto tensor = std::make_shared<ResidentTensor>();
+    OPSERVE_ASSIGN_OR_RETURN(tensor->spec, ReadSpec(given.dtype(), given.shape()));
+    residents.emplace(given.handle(), std::move(tensor));
+  }
+  if (handles.empty()) return absl::OkStatus();
+  OPSERVE_RETURN_IF_ERROR(CheckMayCallAll(owner, program.program().program()));
+  const auto find_resident =
+      [&](absl::string_view handle) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
+    const auto found = residents.find(handle);
+    if (found == residents.end()) {
+      return InvalidField("residents", "a tensor is missing that the program names");
+    }
+    return found->second;
+  };
+  const auto make = [&] { return Make(context, program.program(), find_resident); };
+  return context.prepared->Adopt(owner.id(), KeyOf(program.program()), std::move(handles), make);
 }
 
 absl::Status ReleasePrograms(const ExecuteContext& context, const Tenant& tenant,

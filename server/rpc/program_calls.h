@@ -7,17 +7,28 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "opserve/v1/operator_service.pb.h"
+#include "opserve/v1/peer_service.pb.h"
 #include "server/execution/bind_program.h"
 #include "server/identity/tenants.h"
 #include "server/rpc/execute_service.h"
 
 namespace opserve::server {
 
+// Handles in one DepositedProgram.
+inline constexpr int kMaxDepositedHandles = 256;
+
 // Prepares a program, as far as the tenant may send requests. Thread-safe; does not block, but
 // takes the time that binding takes. Errors: Tenant::BeginRequest's, PreparedPrograms::Prepare's,
 // PreparedProgram::Make's, and kUnavailable (reason "draining").
 absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
                      const v1::PrepareRequest& request, v1::PrepareResponse* response);
+
+// Makes a program of another daemon's, under the handles that it has there, as long as the lease of
+// one lasts. Thread-safe; like Prepare, it takes the time that binding takes. kInvalidArgument: the
+// message is none of the protocol's, or BindProgram's errors; else PreparedPrograms::Adopt's, and
+// kPermissionDenied for operators that the owner may not call here.
+absl::Status AdoptProgram(const ExecuteContext& context, const Tenant& owner,
+                          const v1::DepositedProgram& program);
 
 // Thread-safe. kInvalidArgument: too many handles at once.
 absl::Status ReleasePrograms(const ExecuteContext& context, const Tenant& tenant,

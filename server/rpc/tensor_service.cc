@@ -72,6 +72,17 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time) {
   return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
 }
 
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration result;
+  result.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  result.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+  return result;
+}
+
+absl::Duration ToDuration(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
 absl::Status Renew(const TensorContext& context, const Tenant& tenant,
                    const v1::RenewRequest& request, v1::RenewResponse* response) {
   OPSERVE_RETURN_IF_ERROR(CheckCount(request.handles()));

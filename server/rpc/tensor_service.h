@@ -69,6 +69,9 @@ absl::StatusOr<absl::Duration> ReadLease(const google::protobuf::Duration& lease
                                          absl::Duration longest);
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
+google::protobuf::Duration ToProto(absl::Duration duration);
+// Any value has a meaning; beyond the range of one it is an infinite duration.
+absl::Duration ToDuration(const google::protobuf::Duration& duration);
 
 // Of a handle, for administrators and the log: enough to talk about a tensor, not to use it.
 inline constexpr size_t kShownHandleBytes = 4;

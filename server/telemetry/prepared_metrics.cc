@@ -25,12 +25,14 @@ std::vector<prometheus::MetricFamily> CollectPreparedMetrics(const PreparedProgr
   MetricFamilyBuilder events(
       "opserve_prepared_program_events_total",
       "Handles of prepared programs that were made, for a new program (prepared) or an equal one "
-      "that was there (shared), that ended because the caller gave them up (released), their lease "
+      "that was there (shared), that came from another daemon (adopted), that ended because the "
+      "caller gave them up (released), their lease "
       "ended (expired) or the tenant's limit was reached (evicted), and calls that named a handle "
       "that is not known (unknown).",
       MetricType::Counter);
   for (const auto& [name, event] : {std::pair("prepared", PreparedPrograms::kPrepared),
                                     std::pair("shared", PreparedPrograms::kShared),
+                                    std::pair("adopted", PreparedPrograms::kAdopted),
                                     std::pair("released", PreparedPrograms::kReleased),
                                     std::pair("expired", PreparedPrograms::kExpired),
                                     std::pair("evicted", PreparedPrograms::kEvicted),

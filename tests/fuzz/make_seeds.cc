@@ -341,6 +341,24 @@ void AddDeposits(Seeds& seeds) {
   more.push_back(server::OfferStep({1 << 20}));
   more.push_back(server::OfferStep({1}, "c"));
   seeds.Add("deposit", input(more));
+  // Programs: a chain, again with another handle, one that is refused, and one that names a tensor.
+  std::vector<v1::DepositRequest> programs = {
+      server::HelloStep(), server::ProgramStep(3), server::ProgramStep(3, 2),
+      server::ProgramStep(1, 1, "c"), server::ProgramStep(1)};
+  v1::DepositedProgram* const naming = programs.back().mutable_program();
+  naming->mutable_program()
+      ->mutable_program()
+      ->mutable_invocations(0)
+      ->mutable_inputs(0)
+      ->mutable_tensor()
+      ->set_resident_tensor(server::HandleOf('A'));
+  v1::DepositedTensor* const named = naming->add_residents();
+  named->set_handle(server::HandleOf('A'));
+  named->set_dtype(v1::DATA_TYPE_FLOAT);
+  named->add_shape(2);
+  for (size_t count = 2; count <= programs.size(); ++count) {
+    seeds.Add("deposit", input({programs.begin(), programs.begin() + static_cast<int>(count)}));
+  }
 }
 
 // Each kind of frame, as a message and as what is inside it, and all of them in one.

@@ -262,6 +262,11 @@ TEST_F(DepositCallsTest, MessagesOutOfTurnEndTheCall) {
        "data: is there"},
       {{HelloStep(), offer, chunk, CommitStep(), CommitStep()}, "step: is commit, expected offer"},
       {{HelloStep(), OfferStep({0}), chunk}, "step: is chunk, expected commit"},
+      {{ProgramStep(1)}, "step: is program, expected hello"},
+      {{HelloStep(), offer, ProgramStep(1)}, "step: is program, expected chunk"},
+      {{HelloStep(), offer, chunk, ProgramStep(1)}, "step: is program, expected commit"},
+      {{HelloStep(), with(ProgramStep(1), [](auto* r) { r->set_data("x"); })},
+       "data: is there, in a message with program"},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.error);
@@ -337,6 +342,110 @@ TEST_F(DepositCallsTest, WhatThePeerMayNotDepositIsRefusedWithTheReason) {
     EXPECT_EQ(sender.Receive().verdict().tensors(0).answer(), v1::TensorVerdict::ANSWER_ACCEPTED);
   }
   EXPECT_EQ(Deposits("refused"), 2);
+}
+
+class ProgramDepositsTest : public DepositCallsTest {
+ protected:
+  ProgramDepositsTest()
+      : DepositCallsTest([](Config* config) {
+          config->prepared_max_programs_per_tenant = 3;
+          config->tenants.tenants[0].operators = {"Relu"};
+        }) {}
+
+  // The answer to a program between batches.
+  v1::ProgramVerdict Verdict(const v1::DepositRequest& program) {
+    EXPECT_TRUE(sender_.Send(program));
+    const v1::DepositResponse response = sender_.Receive();
+    EXPECT_TRUE(response.has_prepared());
+    return response.prepared();
+  }
+  // What the program makes of the values, or the reason why it does not.
+  std::string Call(char letter, std::vector<float> payload, const std::string& tensor) {
+    v1::ExecuteRequest request;
+    request.mutable_prepared()->set_program(ProgramHandleOf(letter));
+    request.mutable_prepared()->add_residents(tensor);
+    request.add_payloads(Bytes(payload));
+    v1::ExecuteResponse response;
+    const grpc::Status status = calls_.Execute(request, &response);
+    return status.ok() ? response.payloads(0) : DetailOf(status).reason();
+  }
+  double Programs(const char* result) {
+    return Metric("opserve_deposited_programs_total", {{"direction", "in"}, {"result", result}});
+  }
+
+  Sender sender_{*stub_};
+};
+
+TEST_F(ProgramDepositsTest, AreTheirOwnersUnderTheirHandles) {
+  ASSERT_TRUE(sender_.Send(HelloStep()));
+  EXPECT_TRUE(sender_.Receive().welcome().takes_programs());
+  EXPECT_TRUE(Verdict(ProgramStep(2, 2)).taken());
+  EXPECT_TRUE(Verdict(ProgramStep(2, 2)).taken());  // again: they are there already
+  // Batches come before and after programs.
+  for (const v1::DepositRequest& step : {OfferStep({2}), ChunkStep(Bytes({1, 2})), CommitStep()}) {
+    ASSERT_TRUE(sender_.Send(step));
+    sender_.Receive();
+  }
+  v1::DepositRequest expired = ProgramStep(3, 3);
+  expired.mutable_program()->mutable_handles(2)->mutable_lease_left()->set_seconds(0);
+  expired.mutable_program()->mutable_handles()->DeleteSubrange(0, 2);
+  EXPECT_TRUE(Verdict(expired).taken());
+
+  EXPECT_EQ(Call('a', {10, 20}, HandleOf('A')), Bytes({21, 42}));
+  EXPECT_EQ(Call('b', {10, 20}, HandleOf('A')), Bytes({21, 42}));
+  EXPECT_EQ(Call('c', {10, 20}, HandleOf('A')), "program_unknown");
+  EXPECT_EQ(Programs("moved"), 3);
+  EXPECT_EQ(Metric("opserve_prepared_program_events_total", {{"event", "adopted"}}), 2);
+  EXPECT_EQ(Metric("opserve_prepared_programs"), 2);
+}
+
+TEST_F(ProgramDepositsTest, WhatCannotBeTakenIsRefusedWithTheReasonAndTheStreamGoesOn) {
+  ASSERT_TRUE(sender_.Send(HelloStep()));
+  EXPECT_TRUE(sender_.Receive().has_welcome());
+  const auto with = [](const std::function<void(v1::DepositedProgram*)>& change) {
+    v1::DepositRequest request = ProgramStep(1);
+    change(request.mutable_program());
+    return request;
+  };
+  struct Case {
+    v1::DepositRequest program;
+    const char* reason;
+    const char* message;
+  };
+  const Case kCases[] = {
+      {ProgramStep(1, 1, "default"), "forbidden", "may not deposit tensors of tenant"},
+      {ProgramStep(1, 1, "a"), "forbidden", "Add"},
+      {with([](auto* p) { p->clear_handles(); }), "invalid", "handles: there are 0"},
+      {ProgramStep(1, 257), "invalid", "handles: there are 257, expected 1 to 256"},
+      {with([](auto* p) { p->mutable_handles(0)->set_handle("x"); }), "invalid",
+       "handle: has 1 bytes, expected 16"},
+      {with([](auto* p) { *p->add_handles() = p->handles(0); }), "invalid", "handle: occurs twice"},
+      {with([](auto* p) { p->clear_program(); }), "invalid", ""},
+      {with([](auto* p) { p->mutable_program()->mutable_inputs(0)->set_shape(0, -1); }), "invalid",
+       "inputs[0]"},
+      {with([](auto* p) { p->add_residents()->add_shape(-1); }), "invalid", "dtype"},
+      {with([](auto* p) {
+         p->mutable_program()
+             ->mutable_program()
+             ->mutable_invocations(0)
+             ->mutable_inputs(0)
+             ->mutable_tensor()
+             ->set_resident_tensor(HandleOf('A'));
+       }),
+       "invalid", "residents: a tensor is missing"},
+      {ProgramStep(1, 4), "tenant_memory", "4 handles"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.message);
+    const v1::ProgramVerdict verdict = Verdict(c.program);
+    EXPECT_FALSE(verdict.taken());
+    EXPECT_EQ(verdict.reason(), c.reason);
+    EXPECT_THAT(verdict.message(), HasSubstr(c.message));
+  }
+  EXPECT_EQ(Programs("refused"), std::size(kCases));
+  EXPECT_EQ(Metric("opserve_prepared_programs"), 0);
+  EXPECT_TRUE(Verdict(ProgramStep(1)).taken());
+  EXPECT_TRUE(sender_.Finish().ok());
 }
 
 TEST_F(DepositCallsTest, OnlyAPeerMayDepositAndItMayDoNothingElse) {

@@ -11,6 +11,7 @@
 #include "opserve/v1/peer_service.grpc.pb.h"
 #include "proto/codec/crc32c.h"
 #include "server/config/read_file.h"
+#include "tests/adding_program.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/two_tenants.h"
@@ -92,6 +93,26 @@ inline v1::DepositRequest ChunkStep(const std::string& data) {
   v1::DepositRequest request;
   request.mutable_chunk()->set_crc32c(codec::Crc32c(data));
   request.set_data(data);
+  return request;
+}
+
+inline std::string ProgramHandleOf(char letter) { return std::string(16, letter); }
+
+// A program of `count` invocations on one payload of 2 FLOATs and a tensor, AddingProgram's, with
+// the first handles of ProgramHandleOf 'a', 'b', ...
+inline v1::DepositRequest ProgramStep(int count, int handles = 1, const std::string& tenant = "b") {
+  v1::DepositRequest request;
+  v1::DepositedProgram* program = request.mutable_program();
+  program->set_tenant(tenant);
+  *program->mutable_program() = AddingProgram("Add", count, 2);
+  program->mutable_program()->mutable_program()->add_results()->set_invocation(
+      static_cast<uint32_t>(count - 1));
+  for (int i = 0; i < handles; ++i) {
+    v1::DepositedHandle* handle = program->add_handles();
+    handle->set_handle(ProgramHandleOf(static_cast<char>('a' + i)));
+    handle->mutable_lease()->set_seconds(60);
+    handle->mutable_lease_left()->set_seconds(30);
+  }
   return request;
 }
 

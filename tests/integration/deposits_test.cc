@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/adding_program.h"
 #include "tests/await.h"
 #include "tests/integration/cutting_proxy.h"
 #include "tests/integration/daemon_process.h"
@@ -28,6 +29,7 @@ namespace opserve::server {
 namespace {
 
 using ::testing::ElementsAre;
+
 int PortOf(const std::string& address) {
   int port = 0;
   EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) << address;
@@ -178,6 +180,99 @@ TEST_F(DepositsTest, TensorsAreAtThePeerUnderTheirHandles) {
   EXPECT_EQ(status.deposit().left_tensors(), 0u);
 }
 
+// A program of one tenant, and the tensor that it names itself.
+struct OwnedProgram {
+  std::string tenant;
+  std::string tensor;  // of two elements, 1 and 2
+  std::vector<std::string> handles;
+};
+
+OwnedProgram PrepareFor(const std::string& target, const std::string& tenant) {
+  OwnedProgram owned = {.tenant = tenant, .tensor = "", .handles = {}};
+  const auto client = *Client::Connect(target, {.token = tenant});
+  owned.tensor = client->Upload(Tensor::Of<float>({2}, {1, 2}), {.device = 0})->handle;
+  v1::PrepareRequest request = AddingProgram("Add", 3, 2);
+  request.mutable_inputs()->RemoveLast();
+  for (v1::Invocation& add : *request.mutable_program()->mutable_invocations()) {
+    v1::Tensor* self = add.mutable_inputs(0)->mutable_tensor();
+    if (!self->has_invocation_output()) self->set_resident_tensor(owned.tensor);
+  }
+  request.mutable_program()->add_results()->set_invocation(2);
+  const auto stub =
+      v1::OperatorService::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+  for (int i = 0; i < 2; ++i) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", tenant));
+    v1::PrepareResponse response;
+    const grpc::Status status = stub->Prepare(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << ToStatus(status);
+    owned.handles.push_back(response.handle());
+  }
+  return owned;
+}
+
+// The reason why a tenant cannot call it there; empty: it can, and the result is right.
+std::string ReasonOfCall(const std::string& target, const std::string& tenant,
+                         const std::string& program) {
+  const auto stub =
+      v1::OperatorService::NewStub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", absl::StrCat("Bearer ", tenant));
+  v1::ExecuteRequest request;
+  request.mutable_prepared()->set_program(program);
+  request.add_payloads(Bytes({10, 20}));
+  v1::ExecuteResponse response;
+  const grpc::Status status = stub->Execute(&context, request, &response);
+  if (!status.ok()) return DetailOf(status).reason();
+  EXPECT_EQ(response.payloads(0), Bytes({31, 62}));
+  return "";
+}
+
+double ProgramsSent(const InProcessDaemon& daemon, const char* result) {
+  return MetricValue(daemon.daemon(), "opserve_deposited_programs_total",
+                     {{"direction", "out"}, {"result", result}});
+}
+
+TEST_F(DepositsTest, PreparedProgramsAreAtThePeerUnderTheirHandles) {
+  InProcessDaemon sender(SenderConfig(certificates_, address()));
+  std::vector<OwnedProgram> programs;
+  for (const char* tenant : {"a", "b"}) programs.push_back(PrepareFor(sender.target(), tenant));
+
+  EXPECT_EQ(sender.daemon().Drain(), 0);
+
+  for (const OwnedProgram& owned : programs) {
+    for (const std::string& handle : owned.handles) {
+      EXPECT_EQ(ReasonOfCall(receiver_.target(), owned.tenant, handle), "");
+      EXPECT_EQ(ReasonOfCall(receiver_.target(), owned.tenant == "a" ? "b" : "a", handle),
+                "program_unknown");
+    }
+  }
+  EXPECT_EQ(ProgramsSent(sender, "moved"), 2);
+  EXPECT_EQ(
+      Received("opserve_deposited_programs_total", {{"direction", "in"}, {"result", "moved"}}), 2);
+  EXPECT_EQ(sender.client().GetServerStatus()->deposit().moved_programs(), 2u);
+  // Both handles of a tenant are of one program.
+  EXPECT_EQ(Received("opserve_prepared_program_events_total", {{"event", "adopted"}}), 4);
+}
+
+TEST_F(DepositsTest, ProgramsGoWhileTheDaemonStillServes) {
+  Config config = SenderConfig(certificates_, address());
+  config.drain_delay = absl::Seconds(3);
+  InProcessDaemon sender(config);
+  const OwnedProgram owned = PrepareFor(sender.target(), "b");
+  std::thread drain([&] { sender.daemon().Drain(); });
+  // The tensor that the program names is still the sender's.
+  EXPECT_TRUE(Await([&] {
+    return ReasonOfCall(receiver_.target(), "b", owned.handles[0]) == "tensor_arriving";
+  }));
+  EXPECT_EQ(ReasonOfCall(sender.target(), "b", owned.handles[0]), "");
+  EXPECT_EQ(ProgramsSent(sender, "moved"), 1);
+
+  drain.join();
+
+  EXPECT_EQ(ReasonOfCall(receiver_.target(), "b", owned.handles[0]), "");
+}
+
 TEST_F(DepositsTest, WithoutAPlaceNothingIsKept) {
   Config config = SenderConfig(certificates_, address());
   config.deposit.reset();
@@ -264,11 +359,15 @@ TEST_F(DepositsTest, WhereverTheLinkBreaksAllArriveOnceItIsBack) {
   for (; was_cut && pieces < 200; ++pieces) {
     SCOPED_TRACE(pieces);
     InProcessDaemon sender(SenderConfig(certificates_, proxy.address()));
-    const std::vector<Owned> tensors = UploadSome(sender.target(), false);
+    std::vector<Owned> tensors = UploadSome(sender.target(), false);
+    const OwnedProgram program = PrepareFor(sender.target(), "b");
+    tensors.push_back({"b", {1, 2}, program.tensor});
     proxy.CutAt(pieces, /*for_good=*/false);
 
     EXPECT_EQ(sender.daemon().Drain(), 0);
 
+    EXPECT_EQ(ReasonOfCall(receiver_.target(), "b", program.handles[1]), "");
+    EXPECT_EQ(ProgramsSent(sender, "moved"), 1);
     was_cut = proxy.was_cut();
     EXPECT_EQ(Sent(sender, "moved"), tensors.size());
     ExpectOnePlaceEach(sender, tensors);

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import signal
-import time
 
 import numpy as np
 import opserve
@@ -31,23 +30,7 @@ def two_daemons(start_daemon, tmp_path):
     return start("sender", f'deposit {{ address: "{receiver.target}" }}'), receiver
 
 
-class Gap:
-    """From the sender's signal to the first loss from the receiver."""
-
-    def __init__(self):
-        self._end = None
-
-    def begin(self):
-        self._end = time.monotonic() + GAP_SECONDS
-
-    def timeout(self, run):
-        """Of the next step of `run`, which it prepares again where it goes on; None: no gap."""
-        if self._end is None or run.prepared_again > 0:
-            return None
-        return max(self._end - time.monotonic(), 1e-3)
-
-
-def train(target, after_step=lambda step: None, timeout=lambda run: None):
+def train(target, after_step=lambda step: None, timeout=lambda: None):
     """The losses."""
     losses = []
     with opserve.Client(target, token="token", balance=False) as client:
@@ -60,9 +43,10 @@ def train(target, after_step=lambda step: None, timeout=lambda run: None):
                 *(client.upload(np.zeros_like(one)) for _ in range(2)),
             ]
         for step, (x, digits) in enumerate(batches()):
-            response = run(x, digits, *state, timeout=timeout(run))
+            response = run(x, digits, *state, timeout=timeout())
             losses.append(float(response.results[0]))
             after_step(step)
+        assert run.prepared_again == 0  # the receiver has the program under its handle
         assert client.download(state[0])[0] == len(losses)
         assert client.release(state) == len(state)
     return losses
@@ -71,14 +55,18 @@ def train(target, after_step=lambda step: None, timeout=lambda run: None):
 def test_a_training_goes_on_where_its_tensors_are(two_daemons):
     sender, receiver = two_daemons
     undisturbed = train(receiver.target)
-    gap = Gap()
+    is_ending = False
 
     def end_sender(step):
+        nonlocal is_ending
         if step == 5:
-            gap.begin()
+            is_ending = True
             sender.process.send_signal(signal.SIGTERM)
 
-    losses = train(f"{sender.target},{receiver.target}", end_sender, gap.timeout)
+    # One of these steps is the first at the receiver.
+    losses = train(
+        f"{sender.target},{receiver.target}", end_sender, lambda: GAP_SECONDS if is_ending else None
+    )
 
     assert losses == undisturbed
     assert sender.process.wait(timeout=60) == 0

@@ -74,6 +74,10 @@ std::string DepositRemark(const v1::DepositStatus& deposit) {
       "resident tensors go to ", deposit.address(), ": ",
       FormatCount(deposit.moved_tensors(), "tensor"), " of ", FormatBytes(deposit.moved_bytes()),
       " moved, ", deposit.left_tensors(), " of ", FormatBytes(deposit.left_bytes()), " left");
+  if (deposit.moved_programs() > 0) {
+    absl::StrAppend(&remark, ", ", FormatCount(deposit.moved_programs(), "prepared program"),
+                    " moved");
+  }
   if (deposit.lost_tensors() > 0) {
     absl::StrAppend(&remark, ", ", deposit.lost_tensors(), " lost; the daemon's log names them");
   }

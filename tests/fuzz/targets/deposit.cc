@@ -1,6 +1,6 @@
 // Deposits of another daemon's tensors, message by message: the receiver takes a step if and only
 // if a model of the protocol does; what it took belongs to its owner, byte for byte; of a batch
-// without a commit nothing stays behind.
+// without a commit nothing stays behind. Programs between batches are taken or refused.
 //
 // Input: messages, each as a byte of flags, its size in two bytes, its bytes. Flag 1: the checksum
 // is set right before it is sent. Flag 2: handles get the run of the first message, and a chunk
@@ -77,6 +77,11 @@ class Model {
     if ((flags & 1) != 0 && request->has_chunk()) {
       request->mutable_chunk()->set_crc32c(codec::Crc32c(request->data()));
     }
+    if (request->has_program() && expected_ == v1::DepositRequest::kOffer) {
+      tenant_ = request->program().tenant();
+      answer_ = v1::DepositResponse::kPrepared;
+      return request->data().empty();
+    }
     if (request->step_case() != expected_) return false;
     if (!request->has_chunk() && !request->data().empty()) return false;
     switch (expected_) {
@@ -94,6 +99,11 @@ class Model {
   }
   // Which answer follows the message that was taken last; STEP_NOT_SET: none.
   v1::DepositResponse::StepCase answer() const { return answer_; }
+
+  void TakeVerdict(const v1::ProgramVerdict& verdict) const {
+    Check(verdict.taken() == verdict.message().empty(), "a refusal has a reason");
+    Check(MayDeposit(tenant_) || !verdict.taken(), "only tenants that it may deposit");
+  }
 
   void TakeVerdict(const v1::DepositVerdict& verdict) {
     Check(verdict.tensors_size() == static_cast<int>(offered_.size()), "a verdict for each");
@@ -325,6 +335,7 @@ absl::Status Send(const std::vector<Message>& messages, DepositStream& stream, M
       Check(response.ok(), "a right message is answered");
       if (response->has_verdict()) model->TakeVerdict(response->verdict());
       if (response->has_committed()) model->TakeCommitted();
+      if (response->has_prepared()) model->TakeVerdict(response->prepared());
     }
     if (model->TakeIsSealed()) {
       Check(stream.Receive(v1::DepositResponse::kSealed).ok(), "a whole batch is sealed");

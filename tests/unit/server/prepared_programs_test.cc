@@ -1,8 +1,9 @@
-// Handles of prepared programs: leases, sharing, whose they are, and which go when there are too
-// many. Time is what the tests say it is.
+// Handles of prepared programs: leases, sharing, whose they are, which go when there are too many,
+// and which leave for another daemon or come from one. Time is what the tests say it is.
 #include "server/execution/prepared_programs.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -19,7 +20,7 @@ constexpr uint32_t kOtherTenant = 2;
 absl::Time At(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
 
 // A chain of `count` invocations of Relu on one input of two elements.
-absl::StatusOr<PreparedProgram> Chain(uint32_t count) {
+v1::PrepareRequest ChainRequest(uint32_t count) {
   v1::PrepareRequest request;
   v1::ProgramInput* input = request.add_inputs();
   input->set_dtype(v1::DATA_TYPE_FLOAT);
@@ -35,7 +36,11 @@ absl::StatusOr<PreparedProgram> Chain(uint32_t count) {
       self->mutable_tensor()->mutable_invocation_output()->set_invocation(i - 1);
     }
   }
-  return PreparedProgram::Make(request, TestOperators(), ProgramLimits(),
+  return request;
+}
+
+absl::StatusOr<PreparedProgram> Chain(uint32_t count) {
+  return PreparedProgram::Make(ChainRequest(count), TestOperators(), ProgramLimits(),
                                [](absl::string_view) { return absl::NotFoundError(""); });
 }
 
@@ -151,11 +156,97 @@ TEST_F(PreparedProgramsTest, BytesMakeRoomTooAndAProgramThatIsTooLargeIsRefused)
   EXPECT_EQ(programs.UsageOfTenant(kTenant).handles, 2u);
 }
 
+// One that can leave for another daemon.
+absl::StatusOr<PreparedProgram> KeptChain(uint32_t count) {
+  v1::PrepareRequest request = ChainRequest(count);
+  request.mutable_lease()->set_seconds(7);
+  absl::StatusOr<PreparedProgram> program = Chain(count);
+  if (program.ok()) program->KeepRequest(request);
+  return program;
+}
+
+TEST_F(PreparedProgramsTest, AProgramKeepsWhatItWasMadeOfAndItsBytesCount) {
+  const PreparedProgram plain = *Chain(100);
+  const PreparedProgram kept = *KeptChain(100);
+
+  EXPECT_EQ(plain.request(), "");
+  EXPECT_EQ(kept.request(), ChainRequest(100).SerializeAsString());  // without the lease
+  EXPECT_GE(kept.host_bytes(), plain.host_bytes() + kept.request().size());
+}
+
+TEST_F(PreparedProgramsTest, ThoseUsedLastLeaveFirstWithAllTheirHandles) {
+  const auto prepare = [&](const std::string& digest, int64_t now, uint32_t tenant = kTenant) {
+    return programs_
+        .Prepare(tenant, digest, absl::ZeroDuration(), At(now), [] { return KeptChain(2); })
+        ->handle;
+  };
+  const std::string a1 = prepare("a", 50);
+  const std::string b = prepare("b", 10);  // its lease ends before the others'
+  const std::string a2 = prepare("a", 60);
+  const std::string c = prepare("c", 60, kOtherTenant);
+  ASSERT_TRUE(Prepare("d", 60, kOtherTenant).ok());  // has not kept what it was made of
+  ASSERT_TRUE(Has(a1, 70));
+
+  const auto all = programs_.ProgramsToDeposit(At(80));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].tenant, kTenant);
+  ASSERT_EQ(all[0].handles.size(), 2u);
+  EXPECT_EQ(all[0].handles[0].handle, a1);
+  EXPECT_EQ(all[0].handles[0].lease, absl::Seconds(100));
+  EXPECT_EQ(all[0].handles[0].lease_end, At(170));
+  EXPECT_EQ(all[0].handles[1].handle, a2);
+  EXPECT_EQ(all[1].handles[0].handle, b);
+  EXPECT_EQ(all[2].tenant, kOtherTenant);
+  EXPECT_EQ(all[2].handles[0].handle, c);
+  EXPECT_EQ(programs_.ProgramsToDeposit(At(110)).size(), 2u);  // without b
+}
+
+TEST_F(PreparedProgramsTest, HandlesOfAnotherDaemonAreTheTenantsAllOrNone) {
+  const auto adopt = [&](const std::string& digest, std::vector<std::string> handles,
+                         uint32_t tenant = kTenant) {
+    std::vector<PreparedPrograms::Arrived> arrived;
+    for (std::string& handle : handles) arrived.push_back({handle, absl::Seconds(20), At(10)});
+    return programs_.Adopt(tenant, digest, std::move(arrived), [] { return Chain(1); });
+  };
+  const std::string own = Prepare("a")->handle;
+
+  EXPECT_TRUE(adopt("a", {"one", "two"}).ok());
+  EXPECT_TRUE(adopt("a", {"one", "two"}).ok());  // again, after a link that broke
+  EXPECT_EQ(programs_.UsageOfTenant(kTenant).handles, 3u);
+  EXPECT_EQ(programs_.UsageOfTenant(kTenant).bytes, Chain(1)->host_bytes());
+  EXPECT_EQ(programs_.count(PreparedPrograms::kAdopted), 2u);
+  EXPECT_EQ(*programs_.Find(kTenant, "one", At(9)), *programs_.Find(kTenant, own, At(9)));
+  EXPECT_FALSE(Has("two", 10));  // the lease that it had left
+  EXPECT_TRUE(Has("one", 28));   // begun anew
+  EXPECT_FALSE(Has("one", 9, kOtherTenant));
+
+  // Nothing makes room for them, and part of them is not enough.
+  const absl::Status full = adopt("b", {"three"});
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(full), "tenant_memory");
+  EXPECT_EQ(adopt("b", {"three", "own"}, kOtherTenant), absl::OkStatus());
+  EXPECT_EQ(adopt("b", {"four", "one"}, kOtherTenant).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(adopt("c", {"three"}, kOtherTenant).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_FALSE(Has("four", 0, kOtherTenant));
+  EXPECT_EQ(programs_.UsageOfTenant(kTenant).handles, 3u);
+  EXPECT_EQ(programs_.UsageOfTenant(kOtherTenant).handles, 2u);
+  EXPECT_EQ(programs_.count(PreparedPrograms::kEvicted), 0u);
+
+  // Of those that are here, callers' own stay longer.
+  EXPECT_TRUE(Prepare("d", 5).ok());
+  EXPECT_TRUE(Has(own, 5));
+  EXPECT_EQ(programs_.count(PreparedPrograms::kEvicted), 1u);
+}
+
 TEST_F(PreparedProgramsTest, AProgramThatCannotBeMadeLeavesNothing) {
   const auto refused =
       programs_.Prepare(kTenant, "a", absl::ZeroDuration(), At(0), [] { return Chain(0); });
 
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      programs_.Adopt(kTenant, "a", {{"one", absl::Seconds(1), At(1)}}, [] { return Chain(0); })
+          .code(),
+      absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(programs_.UsageOfAll().handles, 0u);
   EXPECT_EQ(programs_.UsageOfAll().bytes, 0u);
 }
