@@ -440,9 +440,15 @@ def test_one_request_more_than_the_window_ends_the_session(start_daemon):
     with grpc.insecure_channel(daemon.target) as channel:
         session, other = (Session(channel, timeout=60) for _ in range(2))
         assert session.limits.max_requests == 2
-        session.send(one(1), one(2), one(3))
-        answered = {next(session.incoming)[:2] for _ in range(2)}
-        assert answered == {(ANSWER, 1), (ANSWER, 2)}
+        request, _ = example()
+        request.want_receipt = True
+        body = request_body(request)
+        session.send(*(Frame(REQUEST, number, body) for number in (1, 2, 3)))
+        answers = [next(session.incoming) for _ in range(2)]
+        assert {answer[:2] for answer in answers} == {(ANSWER, 1), (ANSWER, 2)}, [
+            messages.ExecuteResponse.FromString(answer.body).receipt
+            for answer in answers
+        ]
         rule = "more than 2 requests without an answer, with request 3"
         expect_broken(session.incoming, rule)
         expect_served(other)
