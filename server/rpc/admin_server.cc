@@ -35,6 +35,8 @@ constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
 constexpr absl::Duration kLongestInterval = absl::Hours(1);
 // Arguments of a call go into the audit log.
 constexpr size_t kMaxArgumentBytes = 64;
+// An administrator waits this long for each message where the clients' server is stuck or gone.
+constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
 v1::PoolSnapshot::Block::State ToProto(DeviceMemoryPool::Snapshot::BlockState state) {
   switch (state) {
@@ -260,8 +262,13 @@ absl::Status AdminServer::Listen(Listener listener) {
   auto gate = std::make_unique<UserGate>(
       &Authenticator::ForAdministrators, [](uint32_t) { return true; }, &builder);
   acceptor_.Add(std::move(listener), std::move(gate));
+  // gRPC has one set of sockets for the process, and the thread that waits for them serves all.
+  // With this queue the builder's own threads leave the waiting to others. Otherwise they took half
+  // of the clients' messages off the wire, and had to wake the thread that serves clients for each.
+  queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC does not start");
+  poller_ = std::thread([this] { PollSeldom(); });
   return acceptor_.Start();
 }
 
@@ -276,10 +283,27 @@ AdminServer::AdminServer(std::unique_ptr<AdminService> service, absl::Duration w
                  .stall_timeout = write_stall_timeout},
                 ledger_) {}
 
+void AdminServer::PollSeldom() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (!is_over_.WaitForNotificationWithTimeout(kPollInterval)) {
+    queue_->AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
+  }
+}
+
 AdminServer::~AdminServer() {
   // Before Shutdown, which waits for them.
   service_->EndWatching();
   if (server_ != nullptr) server_->Shutdown();
+  is_over_.Notify();
+  if (poller_.joinable()) poller_.join();
+  if (queue_ == nullptr) return;
+  // gRPC wants a queue drained before it is destroyed, although nothing was ever on this one.
+  queue_->Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) {
+  }
 }
 
 }  // namespace opserve::server

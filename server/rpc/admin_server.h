@@ -5,8 +5,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/completion_queue.h"
 #include "grpcpp/server.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
 #include "server/access/connection_acceptor.h"
@@ -48,12 +51,17 @@ class AdminServer {
 
   AdminServer(std::unique_ptr<AdminService> service, absl::Duration write_stall_timeout);
   absl::Status Listen(Listener listener);
+  // Sees to it that administrators are served while no thread of the clients' server polls.
+  void PollSeldom();
 
   const std::unique_ptr<AdminService> service_;
   std::string address_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // nothing arrives on it
   std::unique_ptr<grpc::Server> server_;
   ConnectionLedger ledger_{{.trusts_peers = true}};
   ConnectionAcceptor acceptor_;  // hands connections to server_
+  absl::Notification is_over_;
+  std::thread poller_;  // last: uses the others
 };
 
 }  // namespace opserve::server
