@@ -172,7 +172,7 @@ absl::Status ProgramRun::StoreKept() {
 void ProgramRun::GiveCapturedRunBack(bool is_idle) {
   CapturedRuns& captured = *context_.captured;
   if (captured_ == nullptr) {
-    if (status_.ok() && captured.MayServe(bound_)) captured.NoteLaunched(bound_);
+    if (status_.ok() && captured.MayServeLater(bound_)) captured.NoteLaunched(bound_);
     return;
   }
   Device& device = context_.lane.device();

@@ -44,8 +44,11 @@ bool IsAloneWithReplaced(const ProgramCall& call) {
 }
 
 bool CapturedRuns::MayServe(const ProgramCall& call) const {
-  return max_bytes_ > 0 && call.program->is_capturable && call.changed.empty() &&
-         call.slice_ends.empty() && acl_.HasCapture();
+  return call.slice_ends.empty() && MayServeLater(call);
+}
+
+bool CapturedRuns::MayServeLater(const ProgramCall& call) const {
+  return max_bytes_ > 0 && call.program->is_capturable && call.changed.empty() && acl_.HasCapture();
 }
 
 CapturedRuns::Entry* CapturedRuns::Find(const ProgramCall& call) {

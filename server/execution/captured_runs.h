@@ -115,6 +115,8 @@ class CapturedRuns {
   // Whether the call may be captured or replayed: neither its attributes nor its slices are its
   // own.
   bool MayServe(const ProgramCall& call) const;
+  // Whether such calls may be, once it is known that they are short.
+  bool MayServeLater(const ProgramCall& call) const;
 
   // For a call that MayServe. The captured run that fits it, to be given back by Put or Drop. Null:
   // there is none, another run has it, or the call has other resident tensors.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -58,6 +59,8 @@ struct LaneContext {
   absl::Duration drain_time = absl::ZeroDuration();
   // Of the device, for all its lanes. Null: nothing is captured.
   CapturedRuns* captured = nullptr;
+  // Called when a part of the task has ended on the device and more follows. Null: nobody asks.
+  std::function<void()> on_progress = nullptr;
 
   // The next step on the device begins.
   void BeginStep() const {

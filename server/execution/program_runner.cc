@@ -357,6 +357,8 @@ absl::Status ProgramRun::LaunchAll(aclrtStream stream) {
 
 absl::Status ProgramRun::AwaitSlice() {
   OPSERVE_RETURN_IF_ERROR(context_.lane.Synchronize(context_.execution_timeout, call_.deadline()));
+  slice_waits_.push_back(absl::Now());
+  if (context_.on_progress) context_.on_progress();
   context_.BeginStep();
   return call_.Check();
 }

@@ -87,6 +87,10 @@ class ProgramRun {
   // was reset since a resident tensor was found, or another run broke it) or "tensor_version".
   absl::StatusOr<ProgramResult> Finish();
 
+  // When the device was idle in between, by position in ProgramCall::slice_ends; fewer if the run
+  // failed, none if it was replayed.
+  const std::vector<absl::Time>& slice_waits() const { return slice_waits_; }
+
  private:
   // Of Queue, in this order.
   absl::Status CheckResidents() const;
@@ -150,7 +154,8 @@ class ProgramRun {
   absl::Status CopyLiterals();
   absl::Status CopyToDevice(absl::string_view bytes, void* to);
   absl::Status Launch(uint32_t index, aclrtStream stream);
-  // Waits for the launched part, so that a long program is watched, and can be ended, in slices.
+  // Waits for the launched part, and notes when it ended, so that a long program is watched, and
+  // can be ended, in slices.
   absl::Status AwaitSlice();
   void* At(uint64_t offset) const {
     return memory_.data() == nullptr ? nullptr : static_cast<char*>(memory_.data()) + offset;
@@ -168,6 +173,7 @@ class ProgramRun {
   const CallState& call_;
   const uint32_t tenant_;
   LaneContext& context_;
+  std::vector<absl::Time> slice_waits_;
   StageClock& clock_;
   const AclLibrary& acl_;
   const aclrtStream stream_;  // of the lane, which may have another one in the end

@@ -241,6 +241,15 @@ void DeviceQueue::CountStart(const Tasks::Started& started, absl::Time now) {
   tenant_work_ns_.Add(started.entry.tenant, WorkNs(started.lease.charge.estimate));
 }
 
+void DeviceQueue::TaskGoesOn(absl::Duration so_far, Lease* lease) {
+  if (so_far <= lease->charge.estimate) return;
+  absl::MutexLock lock(&mutex_);
+  tenant_work_ns_.Subtract(lease->charge.tenant, WorkNs(lease->charge.estimate));
+  tasks_.GoesOn(so_far, lease);
+  tenant_work_ns_.Add(lease->charge.tenant, WorkNs(lease->charge.estimate));
+  Publish();
+}
+
 void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual, absl::Time now,
                             std::optional<uint32_t> visitor) {
   absl::MutexLock lock(&mutex_);

@@ -74,6 +74,8 @@ class DispatchQueue {
 
   // Takes the next entry that can start, if any, and the entries that waited in vain.
   Popped Pop(absl::Time now);
+  // An entry that was started has had a lane for `so_far`, which is more than it was charged for.
+  void GoesOn(absl::Duration so_far, Lease* lease);
   // An entry that was started has ended, well or badly, after it had a lane for `actual`.
   void Ended(const Lease& lease, absl::Duration actual);
 
@@ -248,6 +250,11 @@ typename DispatchQueue<Payload>::Popped DispatchQueue<Payload>::Pop(absl::Time n
     break;
   }
   return popped;
+}
+
+template <typename Payload>
+void DispatchQueue<Payload>::GoesOn(absl::Duration so_far, Lease* lease) {
+  queue_.GoesOn(so_far, &lease->charge);
 }
 
 template <typename Payload>

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "proto/status/status_macros.h"
 #include "server/scheduling/retry_pushback.h"
 
@@ -38,7 +39,9 @@ class KindEstimates {
   absl::flat_hash_map<std::tuple<uint32_t, uint32_t, uint64_t>, CostModel::Estimate> estimates_;
 };
 
-// Sets also where to wait in between, so that no wait is for much more than 50 ms of work.
+// Sets also where to wait in between: no wait is for more than 50 ms of work that is known, or one
+// invocation. The execution timeout holds for each wait, so an invocation that never ran, which may
+// take any time, has one of its own.
 CostModel::Estimate EstimateCost(ProgramCall* bound, const CostModel& costs) {
   constexpr absl::Duration kSlice = absl::Milliseconds(50);
   const std::vector<BoundInvocation>& invocations = bound->program->invocations;
@@ -46,32 +49,38 @@ CostModel::Estimate EstimateCost(ProgramCall* bound, const CostModel& costs) {
     const CostKey key = invocations.front().cost_key();
     return costs.EstimateFor(key.op, key.dtype, key.work);
   }
+  bound->slice_ends.clear();  // of an earlier call of the same program
   KindEstimates estimates(costs);
   CostModel::Estimate total{.time = absl::ZeroDuration(), .samples = UINT32_MAX};
   absl::Duration slice;
+  bool is_alone = false;  // the slice ends with the invocation before
   for (uint32_t i = 0; i < invocations.size(); ++i) {
     const CostModel::Estimate& one = estimates[invocations[i].cost_key()];
     total.time += one.time;
     total.samples = std::min(total.samples, one.samples);
+    const bool is_unknown = one.samples == 0;
+    if (i > 0 && (is_alone || is_unknown || slice + one.time > kSlice)) {
+      bound->slice_ends.push_back(i);
+      slice = absl::ZeroDuration();
+    }
     slice += one.time;
-    if (slice < kSlice || i + 1 == invocations.size()) continue;
-    bound->slice_ends.push_back(i + 1);
-    slice = absl::ZeroDuration();
+    is_alone = is_unknown;
   }
   return total;
 }
 
-// Learns from a run of `took`. Of a program with several invocations only the whole is measured:
-// each kind gets the part that it was estimated to take.
-void RecordCosts(const Program& program, absl::Duration took, CostModel* costs) {
-  if (program.invocations.size() == 1) {
-    const CostKey key = program.invocations.front().cost_key();
+// Learns from invocations that took `took` together: each kind gets the part that it was estimated
+// to take.
+void RecordCosts(absl::Span<const BoundInvocation> invocations, absl::Duration took,
+                 CostModel* costs) {
+  if (invocations.size() == 1) {
+    const CostKey key = invocations.front().cost_key();
     costs->Record(key.op, key.dtype, key.work, took);
     return;
   }
   KindEstimates estimates(*costs);
   absl::Duration total;
-  for (const BoundInvocation& invocation : program.invocations) {
+  for (const BoundInvocation& invocation : invocations) {
     total += estimates[invocation.cost_key()].time;
   }
   if (total <= absl::ZeroDuration()) return;
@@ -134,13 +143,28 @@ bool ExecutionRequest::Queue(LaneContext& lane) {
 
 void ExecutionRequest::Finish() {
   result_ = run_->Finish();
+  const std::vector<absl::Time> waits = run_->slice_waits();
   run_.reset();
   if (absl::IsCancelled(result_->status())) {
     // It may have been the deadline for which the caller left.
     if (absl::Status why = call()->Check(); !why.ok()) result_ = why;
   }
   if (!result_->ok()) result_ = WithPushback(result_->status(), drain_time_);
-  if (result_->ok()) RecordCosts(program(), absl::Now() - start_, &costs_);
+  if (result_->ok()) RecordRun(waits);
+}
+
+void ExecutionRequest::RecordRun(absl::Span<const absl::Time> waits) {
+  const absl::Span<const BoundInvocation> invocations = program().invocations;
+  absl::Time begin = start_;
+  uint32_t first = 0;
+  // A run that was replayed had no slices.
+  for (size_t i = 0; i < waits.size(); ++i) {
+    const uint32_t end = bound_.slice_ends[i];
+    RecordCosts(invocations.subspan(first, end - first), waits[i] - begin, &costs_);
+    begin = waits[i];
+    first = end;
+  }
+  RecordCosts(invocations.subspan(first), absl::Now() - begin, &costs_);
 }
 
 // Released before the answer: after it, the client may expect that no device uses the memory any

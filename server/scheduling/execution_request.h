@@ -24,7 +24,7 @@ class ExecutionRequest final : public LaneTask {
       absl::AnyInvocable<void(ExecutionRequest& request, absl::StatusOr<ProgramResult> result)>;
 
   // `tenant`: the one charged for memory and time; `connection`: as in TaskDemand. The cost is
-  // estimated from `costs` and, if there is one invocation, recorded there.
+  // estimated from `costs`, and recorded there when it has run.
   ExecutionRequest(codec::PayloadMessage message, ProgramCall bound,
                    std::shared_ptr<CallState> call, uint32_t tenant, uint64_t connection,
                    Priority priority, CostModel& costs, const StageClock& clock, Done done);
@@ -53,6 +53,8 @@ class ExecutionRequest final : public LaneTask {
 
  private:
   void ReleaseSharedMemory();
+  // Learns from a run that went well; `waits`: as ProgramRun::slice_waits.
+  void RecordRun(absl::Span<const absl::Time> waits);
 
   codec::PayloadMessage message_;  // owns the payloads' bytes
   ProgramCall bound_;

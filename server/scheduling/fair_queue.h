@@ -101,6 +101,10 @@ class FairQueue {
   const Entry* Next() const;
   // Takes the next entry, which must exist, and charges its tenant for it.
   Started PopNext();
+  // Has had a lane for `so_far`, longer than it was charged for, and goes on.
+  void GoesOn(absl::Duration so_far, TenantShares::Charge* charge) {
+    shares_.Raise(so_far, charge);
+  }
   // Once for everything that PopNext returned: it had a lane for `actual`.
   void Ended(const TenantShares::Charge& charge, absl::Duration actual) {
     shares_.End(charge, actual);

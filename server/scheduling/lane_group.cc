@@ -175,6 +175,13 @@ bool LaneGroup::Queue(Lane& lane) {
                   has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
                   parts_.queue.DrainTime(lane.dispatched->task->demand().tenant),
                   may_capture ? &parts_.captured : nullptr});
+  // A task that takes longer than it was charged for holds up other tenants from now on, not only
+  // when it has ended.
+  if (has_thread) {
+    lane.context->on_progress = [this, &lane] {
+      parts_.queue.TaskGoesOn(absl::Now() - lane.start, &lane.dispatched->lease);
+    };
+  }
   const bool is_queued = lane.dispatched->task->Queue(*lane.context);
   // By this TakeOver sees that nothing has happened.
   if (!is_queued) lane.context.reset();

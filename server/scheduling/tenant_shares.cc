@@ -106,24 +106,33 @@ TenantShares::Charge TenantShares::Start(uint32_t tenant, absl::Duration estimat
   return {.tenant = tenant, .weight = account.weight, .estimate = estimate};
 }
 
+void TenantShares::Raise(absl::Duration so_far, Charge* charge) {
+  Correct(*charge, so_far, &accounts_[charge->tenant]);
+  charge->estimate = so_far;
+}
+
 void TenantShares::End(const Charge& charge, absl::Duration actual) {
   Account& account = accounts_[charge.tenant];
-  const Place place = account.place;
-  const VirtualTime finish =
-      account.finish + Scaled(actual, charge.weight) - Scaled(charge.estimate, charge.weight);
-  // The correction leaves it among those that go first.
-  if (place == Place::kReturned && finish <= Now()) {
-    account.finish = finish;  // keeps its turn
-  } else {
-    Erase(charge.tenant, &account);
-    account.finish = finish;
-    // The correction has put it ahead, so it waits in order.
-    if (place != Place::kAbsent) Insert(charge.tenant, &account, Place::kOrdered);
-  }
-  latest_finish_ = std::max(latest_finish_, finish);
+  Correct(charge, actual, &account);
   --account.running;
   --running_;
   SettleIfIdle();
+}
+
+void TenantShares::Correct(const Charge& charge, absl::Duration actual, Account* account) {
+  const Place place = account->place;
+  const VirtualTime finish =
+      account->finish + Scaled(actual, charge.weight) - Scaled(charge.estimate, charge.weight);
+  // The correction leaves it among those that go first.
+  if (place == Place::kReturned && finish <= Now()) {
+    account->finish = finish;  // keeps its turn
+  } else {
+    Erase(charge.tenant, account);
+    account->finish = finish;
+    // The correction has put it ahead, so it waits in order.
+    if (place != Place::kAbsent) Insert(charge.tenant, account, Place::kOrdered);
+  }
+  latest_finish_ = std::max(latest_finish_, finish);
 }
 
 void TenantShares::SettleIfIdle() {

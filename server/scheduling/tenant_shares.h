@@ -3,7 +3,7 @@
 //
 // A tenant's virtual time is the lane time that it had, divided by its weight. The tenant with the
 // least goes next. A task's cost is known only when it has ended, so an estimate is charged when it
-// starts and put right when it ends.
+// starts, raised while the task takes longer, and put right when it ends.
 //
 // The system's virtual time is that of the tenant which is served now. A tenant which comes back
 // from being idle starts there: it cannot save up unused time, and it need not make up for the time
@@ -53,6 +53,8 @@ class TenantShares {
   // has another that could start. The charge is given to End once, when the task has ended after
   // `actual`.
   Charge Start(uint32_t tenant, absl::Duration estimate, bool waits_on);
+  // The task has had more time than was charged for it: charges `so_far` in place of the estimate.
+  void Raise(absl::Duration so_far, Charge* charge);
   void End(const Charge& charge, absl::Duration actual);
 
   // Drops a tenant's account and weight. False, and nothing happens: it waits, has tasks running,
@@ -108,6 +110,8 @@ class TenantShares {
   absl::Duration LagOf(const Account& account) const;  // which is ordered
   void Insert(uint32_t tenant, Account* account, Place place);
   void Erase(uint32_t tenant, Account* account);
+  // Corrects an account by the difference between the charge and `actual`.
+  void Correct(const Charge& charge, absl::Duration actual, Account* account);
   // Once no tenant waits or runs, past shares no longer count.
   void SettleIfIdle();
 

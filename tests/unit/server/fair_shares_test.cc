@@ -296,5 +296,33 @@ TEST(FairSharesTest, LagSaysHowFarBehindATenantIs) {
   EXPECT_EQ(lags, (std::map<uint32_t, absl::Duration>{{1, -Ms(45)}, {2, Ms(45)}}));
 }
 
+TEST(FairSharesTest, ATaskThatOutlastsItsEstimateCountsWhileItRuns) {
+  NumberedQueue queue{{}};
+  const auto push = [&](uint32_t tenant) {
+    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = Ms(1)};
+    ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
+  };
+  for (int i = 0; i < 10; ++i) {
+    push(1);
+    push(2);
+  }
+  NumberedQueue::Started long_one = queue.PopNext();
+  ASSERT_EQ(long_one.entry.tenant, 1u);
+
+  queue.GoesOn(Ms(3), &long_one.charge);
+  queue.GoesOn(Ms(5), &long_one.charge);
+
+  // The other tenant has as much first, one by one.
+  for (int i = 0; i < 5; ++i) {
+    const NumberedQueue::Started other = queue.PopNext();
+    EXPECT_EQ(other.entry.tenant, 2u) << i;
+    queue.Ended(other.charge, Ms(1));
+  }
+  // In the end it counts once.
+  queue.Ended(long_one.charge, Ms(6));
+  EXPECT_EQ(queue.PopNext().entry.tenant, 2u);
+  EXPECT_EQ(queue.PopNext().entry.tenant, 1u);
+}
+
 }  // namespace
 }  // namespace opserve::server
