@@ -126,6 +126,7 @@ absl::Status ProgramRun::PrepareToLaunch() {
     context_.captured->Drop(bound_, std::move(captured_), CapturedRuns::kFailed);
   }
   result_.is_replayed = false;
+  context_.plans.BeginRun();
   // Of a launch that failed in the capture, the plan is not used again; of a replay there are none.
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     const bool is_there = i < leases_.size();

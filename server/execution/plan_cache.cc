@@ -189,6 +189,7 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   }
   if (found != by_key_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
+    found->second->run = run_;
     // A plan that runs once remembers the workspace only.
     return Lease{found->second->plan, /*is_hit=*/found->second->plan->executor_ != nullptr};
   }
@@ -201,10 +202,11 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   }
   // Only for a plan that was made: a call that fails evicts nothing.
   if (entries_.size() == capacity_) {
+    if (entries_.back().run == run_) return Lease{std::move(plan), /*is_hit=*/false};
     counters_.of[entries_.back().op].evictions.fetch_add(1, std::memory_order_relaxed);
     Remove(std::prev(entries_.end()));
   }
-  entries_.push_front({key, invocation.op->index, plan});
+  entries_.push_front({key, invocation.op->index, plan, run_});
   // The text of the key is the entry's, which a list does not move.
   by_key_.emplace(entries_.front().key, entries_.begin());
   counters.entries.fetch_add(1, std::memory_order_relaxed);

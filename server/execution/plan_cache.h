@@ -115,8 +115,14 @@ class PlanCache {
     }
   };
 
+  // A program begins. None of the plans that it acquires makes room for others of its own: of a
+  // program with more than `capacity`, always the same ones would be missing, which are all of
+  // them.
+  void BeginRun() { ++run_; }
+
   // The plan of `invocation`, by running stage one if there is none or its launch failed. The least
-  // recently used plan makes room. `invocation` may have its key (BoundInvocation::plan_key).
+  // recently used plan makes room, unless this run acquired it; then the lease alone has the new
+  // one. `invocation` may have its key (BoundInvocation::plan_key).
   // Errors: AclCallStatus of stage one, which counts as a miss.
   absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation);
 
@@ -132,6 +138,7 @@ class PlanCache {
     std::string key;
     int op;
     std::shared_ptr<Plan> plan;
+    uint64_t run;  // that acquired it last
   };
 
   void Remove(std::list<Entry>::iterator entry);
@@ -139,6 +146,7 @@ class PlanCache {
   const AclLibrary& acl_;
   const size_t capacity_;
   PlanCacheCounters& counters_;
+  uint64_t run_ = 0;
   std::list<Entry> entries_;  // most recently used first
   absl::flat_hash_map<absl::string_view, std::list<Entry>::iterator> by_key_;
 };

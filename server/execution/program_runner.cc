@@ -122,6 +122,7 @@ absl::Status ProgramRun::CheckResidents() const {
 
 // Stage one of all invocations comes before any memory: it alone tells the workspaces.
 absl::Status ProgramRun::FindPlans() {
+  context_.plans.BeginRun();
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     auto lease = context_.plans.Acquire(bound_.invocation(i));
     if (!lease.ok()) return InInvocation(i, lease.status());

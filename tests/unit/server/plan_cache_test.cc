@@ -67,6 +67,7 @@ class PlanCacheTest : public ::testing::Test {
   // Acquires a plan for an invocation that is run.
   static absl::StatusOr<PlanCache::Lease> AcquireToRun(PlanCache& cache,
                                                        const BoundInvocation& call) {
+    cache.BeginRun();
     absl::StatusOr<PlanCache::Lease> lease = cache.Acquire(call);
     if (lease.ok()) cache.Count(*lease);
     return lease;
@@ -151,6 +152,29 @@ TEST_F(PlanCacheTest, TheLeastRecentlyUsedPlanMakesRoomButALeaseKeepsIt) {
   EXPECT_EQ(counted.hits, 2u);
   EXPECT_EQ(counted.misses, 4u);
   EXPECT_EQ(counted.entries, 2);
+}
+
+TEST_F(PlanCacheTest, OfAProgramWithTooManyPlansSomeStay) {
+  PlanCache cache(acl_, 3, counters_);
+  ASSERT_TRUE(AcquireToRun(cache, L1(100)).ok());
+  for (int run = 0; run < 3; ++run) {
+    SCOPED_TRACE(run);
+    cache.BeginRun();
+    int hits = 0;
+    std::vector<PlanCache::Lease> leases;
+    for (const int64_t size : {1, 2, 3, 4, 5}) {
+      auto lease = cache.Acquire(L1(size));
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      hits += lease->is_hit;
+      leases.push_back(*std::move(lease));
+    }
+    EXPECT_EQ(hits, run == 0 ? 0 : 3);
+    // Those without a place can be launched like the others.
+    EXPECT_EQ(Run(leases[4], 5, 0.0f), 5.0f);
+  }
+  // Another program's plans make room as usual.
+  EXPECT_FALSE(AcquireToRun(cache, L1(100))->is_hit);
+  EXPECT_TRUE(AcquireToRun(cache, L1(100))->is_hit);
 }
 
 TEST_F(PlanCacheTest, ACallWithoutARepeatableExecutorRunsStageOneEachTime) {
