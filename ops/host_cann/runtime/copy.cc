@@ -157,11 +157,28 @@ aclError FillArguments(void* devPtr, size_t maxCount, size_t count) {
   return CheckRoom(count, maxCount, "maxCount");
 }
 
-// Memory of the device, or page-locked memory.
-aclError CheckFillable(const Device& device, void* devPtr, size_t count) {
+// Memory of the device, or page-locked memory. `block`: the one that MemoryTable::FindOwned finds.
+aclError CheckFillable(const Device& device, const BlockPtr& block, void* devPtr, size_t count) {
   // Other host memory is undefined by the vendor's document; here it is refused.
   if (Runtime::Get().memory().IsPinned(devPtr, count)) return ACL_SUCCESS;
-  return CheckDeviceMemory(device, devPtr, count, "devPtr");
+  return CheckDeviceMemory(device, block, devPtr, count, "devPtr");
+}
+
+// Fills at once, on this thread: the call is synchronous and has no order with streams.
+aclError FillNow(Context& context, void* address, uint32_t word, size_t bytes) {
+  // Held until it has been filled, since another thread may free it meanwhile.
+  const BlockPtr block = Runtime::Get().memory().FindOwned(address);
+  RETURN_IF_FAILED(CheckFillable(context.device(), block, address, bytes));
+  RETURN_IF_FAILED(CheckMayUseMemory(context));
+  Fill(address, word, bytes);
+  return ACL_SUCCESS;
+}
+
+// Fills in the order of the stream.
+aclError FillInStream(Stream& stream, void* address, uint32_t word, size_t bytes) {
+  RETURN_IF_FAILED(
+      CheckFillable(stream.device(), Runtime::Get().memory().FindOwned(address), address, bytes));
+  return stream.Enqueue(MakeFillTask(address, word, bytes));
 }
 
 // The arguments of a fill with words; `*bytes` is its size.
@@ -276,11 +293,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
-  RETURN_IF_FAILED(CheckFillable(context->device(), devPtr, count));
-  RETURN_IF_FAILED(CheckMayUseMemory(*context));
-  // At once, on this thread: the call is synchronous and has no order with streams.
-  Fill(devPtr, RepeatByte(value), count);
-  return ACL_SUCCESS;
+  return FillNow(*context, devPtr, RepeatByte(value), count);
 }
 
 aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t count,
@@ -290,8 +303,7 @@ aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t c
   RETURN_IF_FAILED(FillArguments(devPtr, maxCount, count));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
-  RETURN_IF_FAILED(CheckFillable(target->device(), devPtr, count));
-  return target->Enqueue(MakeFillTask(devPtr, RepeatByte(value), count));
+  return FillInStream(*target, devPtr, RepeatByte(value), count);
 }
 
 aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
@@ -300,10 +312,7 @@ aclError aclrtMemsetD32(void* ptr, size_t memSize, uint32_t value, size_t N) {
   RETURN_IF_FAILED(WordFillArguments(ptr, memSize, N, &bytes));
   std::shared_ptr<Context> context;
   RETURN_IF_FAILED(UsableContext(&context));
-  RETURN_IF_FAILED(CheckFillable(context->device(), ptr, bytes));
-  RETURN_IF_FAILED(CheckMayUseMemory(*context));
-  Fill(ptr, value, bytes);
-  return ACL_SUCCESS;
+  return FillNow(*context, ptr, value, bytes);
 }
 
 aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N,
@@ -313,11 +322,10 @@ aclError aclrtMemsetD32Async(void* ptr, size_t memSize, uint32_t value, size_t N
   RETURN_IF_FAILED(WordFillArguments(ptr, memSize, N, &bytes));
   std::shared_ptr<Stream> target;
   RETURN_IF_FAILED(UsableStream(stream, &target));
-  RETURN_IF_FAILED(CheckFillable(target->device(), ptr, bytes));
-  // In page-locked memory the words are written at once; a capture must record them instead.
+  // The vendor's document has host memory filled at once, as by aclrtMemsetD32, and not in the
+  // stream's order; a capture must record the fill instead.
   if (target->capture() != nullptr || !Runtime::Get().memory().IsPinned(ptr, bytes)) {
-    return target->Enqueue(MakeFillTask(ptr, value, bytes));
+    return FillInStream(*target, ptr, value, bytes);
   }
-  Fill(ptr, value, bytes);
-  return ACL_SUCCESS;
+  return FillNow(*target->context(), ptr, value, bytes);
 }

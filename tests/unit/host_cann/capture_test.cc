@@ -127,6 +127,8 @@ TEST_F(CaptureTest, ModesForbidTheUseOfMemoryAtOnce) {
   const aclrtStream stream = NewStream();
   const aclrtStream free_stream = NewStream();
   void* const memory = NewDeviceMemory(kBytes);
+  void* pinned = nullptr;
+  ASSERT_EQ(aclrtMallocHost(&pinned, kBytes), ACL_SUCCESS);
   aclrtContext context = nullptr;
   ASSERT_EQ(aclrtGetCurrentContext(&context), ACL_SUCCESS);
   for (const auto& c : kCases) {
@@ -138,6 +140,8 @@ TEST_F(CaptureTest, ModesForbidTheUseOfMemoryAtOnce) {
       const aclError queued = may ? ACL_SUCCESS : ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC;
       EXPECT_EQ(SetThreadMode(c.thread), ACL_SUCCESS);
       EXPECT_EQ(aclrtMemset(memory, kBytes, 1, kBytes), at_once) << name;
+      // Page-locked memory is filled at once by this function, too.
+      EXPECT_EQ(aclrtMemsetD32Async(pinned, kBytes, 1, 1, free_stream), at_once) << name;
       EXPECT_EQ(aclrtMemcpy(host, kBytes, memory, kBytes, ACL_MEMCPY_DEVICE_TO_HOST), at_once)
           << name;
       EXPECT_EQ(aclrtMemcpy2d(host, 8, memory, 8, 8, 8, ACL_MEMCPY_DEVICE_TO_HOST), at_once)
@@ -157,6 +161,7 @@ TEST_F(CaptureTest, ModesForbidTheUseOfMemoryAtOnce) {
     ExpectEnd(stream, ACL_SUCCESS);
     EXPECT_EQ(aclrtMemset(memory, kBytes, 1, kBytes), ACL_SUCCESS);
   }
+  EXPECT_EQ(aclrtFreeHost(pinned), ACL_SUCCESS);
 }
 
 TEST_F(CaptureTest, TheThreadsModeIsExchanged) {

@@ -285,5 +285,26 @@ TEST_F(MemoryTest, ThreadsAllocateAndFree) {
   EXPECT_EQ(FreeBytes(), kDeviceBytes);
 }
 
+TEST_F(MemoryTest, MemoryMayBeFreedWhileItIsFilled) {
+  constexpr size_t kWords = kDeviceBytes / 2 / sizeof(uint32_t);
+  constexpr size_t kBytes = kWords * sizeof(uint32_t);
+  for (int i = 0; i < 20; ++i) {
+    void* const memory = NewDeviceMemory(kBytes);
+    std::thread other([memory] {
+      ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+      EXPECT_EQ(aclrtFree(memory), ACL_SUCCESS);
+      ASSERT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    });
+    // An error if it comes after the other thread.
+    if (i % 2 == 0) {
+      aclrtMemset(memory, kBytes, 1, kBytes);
+    } else {
+      aclrtMemsetD32(memory, kBytes, 1, kWords);
+    }
+    other.join();
+  }
+  EXPECT_EQ(FreeBytes(), kDeviceBytes);
+}
+
 }  // namespace
 }  // namespace opserve::host_cann
