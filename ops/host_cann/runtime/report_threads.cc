@@ -11,8 +11,6 @@
 namespace opserve::host_cann {
 
 void Callback::Run() {
-  // Once only: a callback that was dropped is left, and one that runs cannot be dropped any more.
-  if (!Leave(State::kPending, State::kRunning)) return;
   function_(user_data_);
   state_.store(State::kFinished, std::memory_order_release);
   // The stream's task may block on it.
@@ -90,12 +88,13 @@ void ReportThreads::Post(ReportThread& thread, std::shared_ptr<Callback> callbac
 }
 
 aclError ReportThreads::Process(uint64_t thread_id, Deadline deadline) {
-  std::deque<std::shared_ptr<Callback>> due;
+  // Shared: the entry may leave the table while this thread waits on its condition.
+  std::shared_ptr<ReportThread> thread;
+  size_t num_due = 0;
   {
     MutexLock lock(mutex_);
     const auto found = threads_.find(thread_id);
-    // Shared: the entry may leave the table while this thread waits on its condition.
-    const std::shared_ptr<ReportThread> thread = found == threads_.end() ? nullptr : found->second;
+    if (found != threads_.end()) thread = found->second;
     bool in_time = true;
     while (thread != nullptr && thread->due.empty() && !thread->subscriptions.empty() && in_time) {
       in_time = thread->changed.Wait(mutex_, deadline);
@@ -107,10 +106,22 @@ aclError ReportThreads::Process(uint64_t thread_id, Deadline deadline) {
     if (thread->due.empty()) {
       return Fail(ACL_ERROR_RT_REPORT_TIMEOUT, kSyncTimeout, "no callback came before the timeout");
     }
-    // All at once. They run without the lock, as they may subscribe or unsubscribe.
-    due.swap(thread->due);
+    num_due = thread->due.size();
   }
-  for (const std::shared_ptr<Callback>& callback : due) callback->Run();
+  // One by one, so that the end of a subscription still drops those that have not begun. They run
+  // without the lock, as they may subscribe or unsubscribe.
+  for (; num_due > 0; --num_due) {
+    std::shared_ptr<Callback> callback;
+    {
+      MutexLock lock(mutex_);
+      if (thread->due.empty()) break;
+      callback = std::move(thread->due.front());
+      thread->due.pop_front();
+      // Under the lock: after the end of its subscription none begins.
+      if (!callback->Begin()) continue;
+    }
+    callback->Run();
+  }
   return ACL_SUCCESS;
 }
 

@@ -27,9 +27,11 @@ class Callback {
         subscription_(subscription),
         stream_(std::move(stream)) {}
 
-  // Runs the function unless it was dropped.
+  // Takes it up to run it, after which it cannot be dropped any more. False: it was dropped.
+  bool Begin() { return Leave(State::kPending, State::kRunning); }
+  // Runs the function of one that has begun.
   void Run();
-  // Prevents that, unless it has started.
+  // Prevents that, unless it has begun.
   void Drop();
   uint64_t subscription() const { return subscription_; }
   bool is_finished() const { return state_.load(std::memory_order_acquire) == State::kFinished; }
@@ -63,7 +65,8 @@ class ReportThreads {
   // another device. 207012: too many threads.
   aclError Join(uint64_t thread_id, const Device& device, uint64_t subscription,
                 std::shared_ptr<ReportThread>* thread) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One stream less: its callbacks are dropped. With the last one the thread is forgotten.
+  // One stream less: its callbacks that have not begun are dropped. With the last one the thread is
+  // forgotten.
   void Leave(ReportThread& thread, uint64_t subscription) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Hands a callback over; drops it if its subscription has ended.

@@ -101,6 +101,23 @@ TEST_F(CallbackTest, UnsubscribingReleasesABlockedStream) {
   EXPECT_EQ(aclrtUnSubscribeReport(ThisThread(), other), ACL_SUCCESS);
 }
 
+TEST_F(CallbackTest, UnsubscribingDropsCallbacksThatAreDueTogetherWithOneThatRuns) {
+  const aclrtStream first = NewSubscribedStream();
+  aclrtStream second = NewSubscribedStream();
+  const auto unsubscribe = [](void* stream) {
+    EXPECT_EQ(aclrtUnSubscribeReport(ThisThread(), *static_cast<aclrtStream*>(stream)),
+              ACL_SUCCESS);
+  };
+  ASSERT_EQ(aclrtLaunchCallback(unsubscribe, &second, ACL_CALLBACK_NO_BLOCK, first), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(first), ACL_SUCCESS);
+  ASSERT_EQ(aclrtLaunchCallback(Increment, &calls_, ACL_CALLBACK_NO_BLOCK, second), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(second), ACL_SUCCESS);
+  ASSERT_EQ(aclrtLaunchCallback(Increment, &calls_, ACL_CALLBACK_NO_BLOCK, first), ACL_SUCCESS);
+  ASSERT_EQ(aclrtSynchronizeStream(first), ACL_SUCCESS);
+  EXPECT_EQ(aclrtProcessReport(-1), ACL_SUCCESS);
+  EXPECT_EQ(calls_, 1) << "of the first stream only";
+}
+
 TEST_F(CallbackTest, AWaitingThreadLearnsThatItsStreamIsGone) {
   const aclrtStream stream = NewStream();
   std::atomic<uint64_t> id = 0;
