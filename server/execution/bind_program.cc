@@ -42,6 +42,11 @@ absl::Status AtArgument(absl::string_view operator_name, absl::string_view argum
       WithMessage(absl::StrCat(operator_name, ": ", argument, ": ", status.message()), status));
 }
 
+// A sum that wraps would pass the limits.
+void AddUpTo64Bits(uint64_t amount, uint64_t* sum) {
+  if (__builtin_add_overflow(*sum, amount, sum)) *sum = UINT64_MAX;
+}
+
 absl::Status InvalidRange(absl::string_view problem) {
   return MakeError(Reason::kShmInvalid, problem);
 }
@@ -183,7 +188,7 @@ class Binder {
 
   absl::Status CountInput(absl::string_view argument, uint64_t bytes) {
     OPSERVE_RETURN_IF_ERROR(CheckTensorBytes("", argument, bytes));
-    program_.input_bytes += bytes;
+    AddUpTo64Bits(bytes, &program_.input_bytes);
     return CheckRequestBytes("", argument, program_.input_bytes);
   }
 
@@ -210,7 +215,9 @@ class Binder {
     const catalog::OperatorDescriptor& descriptor = *invocation.op->descriptor;
     const std::string name =
         invocation.outputs.empty() ? "" : invocation.OutputName(largest.output);
-    absl::Status status = CheckRequestBytes(descriptor.name, name, program_.input_bytes + outputs);
+    uint64_t all_bytes = program_.input_bytes;
+    AddUpTo64Bits(outputs, &all_bytes);
+    absl::Status status = CheckRequestBytes(descriptor.name, name, all_bytes);
     if (status.ok() && !IsInProportion(outputs, program_.input_bytes, limits_.max_output_ratio)) {
       status = NeverFits(descriptor, Reason::kAmplification,
                          absl::StrCat(name, ": outputs of ", outputs, " bytes from inputs of ",
@@ -246,10 +253,7 @@ class Binder {
   // Neither may it ask for much work, which broadcasting and strides of 0 allow as well.
   absl::Status CountWork(const catalog::OperatorDescriptor& descriptor,
                          const BoundInvocation* bound) {
-    // A sum that wraps would pass the limits below.
-    if (__builtin_add_overflow(program_.work, bound->work, &program_.work)) {
-      program_.work = UINT64_MAX;
-    }
+    AddUpTo64Bits(bound->work, &program_.work);
     const auto refuse = [&](absl::string_view total, uint64_t most, absl::string_view in) {
       return NeverFits(descriptor, Reason::kWorkLimit,
                        absl::StrCat("computes ", bound->work, " elements, ", total, "at most ",
@@ -296,7 +300,7 @@ class Binder {
       }
       const auto bytes = static_cast<uint64_t>(NumBytes(spec));
       OPSERVE_RETURN_IF_ERROR(CheckTensorBytes(descriptor.name, name, bytes));
-      program_.output_bytes += bytes;
+      AddUpTo64Bits(bytes, &program_.output_bytes);
     }
     OPSERVE_RETURN_IF_ERROR(CountWork(descriptor, &bound));
     if (!program_.invocations.empty()) {

@@ -252,6 +252,17 @@ TEST(BindProgramTest, PayloadsAboveTheLimitAreRefused) {
   EXPECT_EQ(ErrorDetailOf(Bind(L1Request(), {999, 999, 999}).status())->reason(), "too_large");
 }
 
+// As many bytes as a sum of 64 bits cannot have.
+TEST(BindProgramTest, ASumOfInputsDoesNotWrap) {
+  ProgramLimits limits;
+  limits.max_tensor_bytes = UINT64_MAX;
+  limits.max_program_bytes = UINT64_MAX - 1;
+  const std::vector<uint64_t> payload_bytes = {24, uint64_t{1} << 63, uint64_t{1} << 63};
+  const auto bound =
+      BindProgram(L1Request(), payload_bytes, TestOperators(), limits, FindNamedResident);
+  EXPECT_EQ(ErrorDetailOf(bound.status())->reason(), "too_large") << bound.status();
+}
+
 // L1Request with self and target in resident tensors.
 v1::ExecuteRequest ResidentRequest(const char* self, const char* target) {
   v1::ExecuteRequest request = L1Request();
