@@ -234,9 +234,13 @@ absl::Status StageOneArguments::AddAttribute(const catalog::ArgumentDescriptor& 
         }
         scalars.push_back(*scalar);
       }
-      num_list_tensors_ += scalars.size();  // the list owns them
-      return Add(acl_->aclCreateScalarList(scalars.data(), scalars.size()), "aclCreateScalarList",
-                 DestroyerOf(acl_->aclDestroyScalarList), value);
+      // The list owns its scalars, but only once it is made.
+      aclScalarList* const list = acl_->aclCreateScalarList(scalars.data(), scalars.size());
+      if (list == nullptr) {
+        for (aclScalar* made : scalars) acl_->aclDestroyScalar(made);
+      }
+      num_list_tensors_ += scalars.size();
+      return Add(list, "aclCreateScalarList", DestroyerOf(acl_->aclDestroyScalarList), value);
     }
     case ArgumentKind::kTensor:
     case ArgumentKind::kTensorList:

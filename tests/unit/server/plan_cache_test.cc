@@ -273,6 +273,28 @@ TEST_F(PlanCacheTest, NothingIsKeptOfACallThatFailed) {
   EXPECT_FALSE(cache.Acquire(L1(10))->is_hit);
 }
 
+TEST_F(PlanCacheTest, NothingIsKeptOfAListThatCannotBeMade) {
+  PlanCache cache(acl_, 8, counters_);
+  BoundInvocation call;
+  call.op = operators_.Find("ForeachAddScalarList");
+  ASSERT_NE(call.op, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    ViewWhole({v1::DATA_TYPE_FLOAT, {10}}, &call.inputs.emplace_back());
+    call.outputs.push_back({.spec = {v1::DATA_TYPE_FLOAT, {10}}});
+  }
+  call.attributes = {std::vector<double>{1, 2}};
+  call.input_ends = {2};
+  call.output_ends = {2};
+  for (const char* function : {"aclCreateScalar", "aclCreateScalarList", "aclCreateTensorList"}) {
+    for (int nth = 1; nth <= 2; ++nth) {
+      InjectFaults(std::string("call=") + function + ",nth=" + std::to_string(nth) + ",code=1");
+      if (cache.Acquire(call).ok()) continue;  // called once only
+      EXPECT_EQ(HostCount(OPSERVE_HOST_TENSORS), 0) << function;
+    }
+    ClearFaults();
+  }
+}
+
 TEST_F(PlanCacheTest, APlanWhoseLaunchFailedIsMadeAnew) {
   PlanCache cache(acl_, 8, counters_);
   auto plan = cache.Acquire(L1(10));
