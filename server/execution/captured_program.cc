@@ -178,7 +178,8 @@ void ProgramRun::GiveCapturedRunBack(bool is_idle) {
   }
   Device& device = context_.lane.device();
   if (!is_launched_ && is_idle) return ReturnCapturedRun();
-  if (status_.ok() && is_idle && device.state() == DeviceState::kReady) {
+  const DeviceState state = device.state();
+  if (status_.ok() && is_idle && state == DeviceState::kReady) {
     device.memory().LeaveStream(memory_);
     captured_->memory = std::move(memory_);
     captured.Put(bound_, std::move(captured_), absl::Now());
@@ -191,8 +192,11 @@ void ProgramRun::GiveCapturedRunBack(bool is_idle) {
     device.KeepUntilReset(
         std::make_shared<std::vector<std::shared_ptr<Plan>>>(std::move(captured_->plans)));
   }
+  // After a run that went well: the device drains, or a fault took it out.
+  const CapturedRuns::End left =
+      state == DeviceState::kDraining ? CapturedRuns::kDrained : CapturedRuns::kClosed;
   captured.Drop(bound_, std::move(captured_),
-                status_.ok()                 ? CapturedRuns::kDrained
+                status_.ok()                 ? left
                 : absl::IsCancelled(status_) ? CapturedRuns::kCancelled
                                              : CapturedRuns::kFailed);
 }

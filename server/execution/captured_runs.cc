@@ -106,7 +106,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
     // Counted before the lock is given back, so that two lanes stay within the limits together.
     entry->tenant = tenant;
     entry->is_taken = true;
-    entry->is_unwanted = false;
+    entry->unwanted.reset();
     CountIn(*run);
   }
   // Destroyed without the lock, which takes the books' own.
@@ -114,7 +114,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
   // GiveMemoryBack or DropAll may have come meanwhile.
-  const bool is_wanted = entry != nullptr && !entry->is_unwanted;
+  const bool is_wanted = entry != nullptr && !entry->unwanted;
   if (share.ok() && is_wanted) {
     entry->share = *std::move(share);
     return run;
@@ -171,13 +171,13 @@ void CapturedRuns::Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run
       if (run->replays == kWorthwhile) entry->pause = kPause;
     }
   }
-  // Its memory was asked back during the run.
-  if (entry == nullptr || entry->is_unwanted) {
-    EndRun(entry, std::move(run), entry == nullptr ? kClosed : kMemory, &ended);
+  // Its memory was asked back during the run, or the device drained or closed.
+  if (entry == nullptr || entry->unwanted) {
+    EndRun(entry, std::move(run), entry == nullptr ? kClosed : *entry->unwanted, &ended);
   }
   if (entry == nullptr) return;
   entry->is_taken = false;
-  entry->is_unwanted = false;
+  entry->unwanted.reset();
   entry->last_use = now;
   entry->run = std::move(run);
 }
@@ -213,7 +213,7 @@ void CapturedRuns::Return(const ProgramCall& call, std::unique_ptr<CapturedRun> 
   Ended ended;
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
-  const bool is_wanted = entry != nullptr && !entry->is_unwanted;
+  const bool is_wanted = entry != nullptr && !entry->unwanted;
   if (entry != nullptr) entry->is_taken = false;
   // An attempt to capture that its run did not begin.
   if (run->is_new) {
@@ -223,7 +223,7 @@ void CapturedRuns::Return(const ProgramCall& call, std::unique_ptr<CapturedRun> 
   } else if (is_wanted) {
     entry->run = std::move(run);
   } else {
-    EndRun(entry, std::move(run), kMemory, &ended);
+    EndRun(entry, std::move(run), entry == nullptr ? kClosed : *entry->unwanted, &ended);
   }
 }
 
@@ -267,8 +267,9 @@ bool CapturedRuns::GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now
     if (entry.run == nullptr && !entry.is_taken) continue;
     if (tenant.value_or(entry.tenant) != entry.tenant) continue;
     // A run may be asked for its memory more than once.
-    if (!entry.is_unwanted) Pause(&entry, now);
-    entry.is_unwanted = entry.is_taken;
+    if (!entry.unwanted) Pause(&entry, now);
+    // The first reason counts.
+    if (entry.is_taken && !entry.unwanted) entry.unwanted = kMemory;
     if (entry.run != nullptr) {
       EndRun(&entry, std::move(entry.run), kMemory, &ended);
     } else if (entry.share != nullptr) {
@@ -292,7 +293,7 @@ void CapturedRuns::DropAll(End why) {
     const auto current = it++;
     Entry& entry = current->second;
     if (entry.run != nullptr) EndRun(&entry, std::move(entry.run), why, &ended);
-    entry.is_unwanted = entry.is_taken;
+    if (entry.is_taken && !entry.unwanted) entry.unwanted = why;
     // Those that a run has stay until it gives them back.
     if (!entry.is_taken) entries_.erase(current);
   }

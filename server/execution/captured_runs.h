@@ -177,7 +177,7 @@ class CapturedRuns {
     uint32_t tenant = 0;               // that is charged for it
     std::shared_ptr<void> share;       // what is booked; null: that was taken back
     bool is_taken = false;             // a run has it, or captures it
-    bool is_unwanted = false;          // it goes when that run ends
+    std::optional<End> unwanted;       // why it goes when that run ends
     uint32_t setbacks = 0;
     absl::Duration pause = kPause;  // the next one
     absl::Time next_capture = absl::InfinitePast();

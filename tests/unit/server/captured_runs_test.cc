@@ -449,6 +449,29 @@ TEST_F(CapturedRunsTest, WhatIsBookedForARunThatIsInUseGoesBackAtOnce) {
   EXPECT_EQ(captured_->ends(CapturedRuns::kMemory), 1u);
 }
 
+TEST_F(CapturedRunsTest, ARunThatIsInUseEndsForTheReasonThatItHadToGo) {
+  for (const CapturedRuns::End why : {CapturedRuns::kDrained, CapturedRuns::kClosed}) {
+    for (const bool is_used : {true, false}) {
+      SCOPED_TRACE(absl::StrCat(kCaptureEnds[why], is_used ? ", used" : ", returned"));
+      captured_ = NewRuns(1 << 20);
+      Prepare(3);
+      Warm();
+      const ProgramCall call = Bind();
+      std::unique_ptr<CapturedRun> taken = captured_->Take(call);
+      ASSERT_NE(taken, nullptr);
+      captured_->DropAll(why);
+      if (is_used) {
+        captured_->Put(call, std::move(taken), absl::Now());
+      } else {
+        captured_->Return(call, std::move(taken));
+      }
+      EXPECT_EQ(captured_->runs(), 0);
+      EXPECT_EQ(captured_->ends(why), 1u);
+      EXPECT_EQ(captured_->ends(CapturedRuns::kMemory), 0u);
+    }
+  }
+}
+
 // A tenant that wants memory again and again does not have a program captured each second.
 TEST_F(CapturedRunsTest, CapturesThatKeepGivingMemoryUpBecomeRare) {
   Prepare(3);
