@@ -65,7 +65,7 @@ bool DeviceHealth::TakeOut(Fault fault, absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
     // One fault takes it out; those that follow are its consequences.
-    if (state_ == DeviceState::kQuarantined || state_ == DeviceState::kFailed) return false;
+    if (is_out()) return false;
     quarantines_.Add(fault);
     SetState(DeviceState::kQuarantined, reason);
   }
@@ -103,7 +103,7 @@ void DeviceHealth::NoteSuccess() {
 }
 
 void DeviceHealth::NoteTaskFault(Fault fault, absl::string_view reason) {
-  errors_.Add(fault);
+  if (!is_out()) errors_.Add(fault);
   // Several tasks in a row are no accident of one kernel or input.
   if (faults_in_a_row_.fetch_add(1) + 1 >= kMaxFaultsInARow) {
     TakeOut(fault,
@@ -112,7 +112,7 @@ void DeviceHealth::NoteTaskFault(Fault fault, absl::string_view reason) {
 }
 
 void DeviceHealth::NoteLostStream(absl::string_view reason) {
-  errors_.Add(Fault::kStream);
+  if (!is_out()) errors_.Add(Fault::kStream);
   if (lost_streams_.fetch_add(1) + 1 >= kMaxLostStreams) {
     TakeOut(Fault::kStream,
             absl::StrCat(kMaxLostStreams, " streams could not be stopped, the last: ", reason));

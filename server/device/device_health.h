@@ -65,7 +65,8 @@ class DeviceHealth {
   // Streams given up since the last reset.
   uint32_t lost_streams() const { return lost_streams_; }
 
-  // Since the start. Faults of a device that is in quarantine already are not counted again.
+  // Since the start. Faults of a device that is out already are its first fault's consequences and
+  // not counted, but for attempts to bring it back that fail.
   const FaultCounts& errors() const { return errors_; }
   const FaultCounts& quarantines() const { return quarantines_; }  // by the fault they were for
   const StreamAbortCounts& stream_aborts() const { return stream_aborts_; }
@@ -75,6 +76,10 @@ class DeviceHealth {
 
  private:
   void SetState(DeviceState state, absl::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool is_out() const {
+    const DeviceState now = state();
+    return now == DeviceState::kQuarantined || now == DeviceState::kFailed;
+  }
   // Whether it was in service, or might have come to be.
   bool TakeOut(Fault fault, absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -497,6 +497,21 @@ TEST_F(DeviceServiceTest, FaultsAreCountedByTheirKind) {
   EXPECT_EQ(faulty.quarantines().total(), 2u);
 }
 
+TEST(DeviceHealthTest, FaultsOfADeviceThatIsOutAreNotCounted) {
+  DeviceHealth health(0);
+  ASSERT_TRUE(health.Transition(DeviceState::kStarting, DeviceState::kReady));
+  health.NoteTaskFault(Fault::kKernel, "a kernel");
+  health.NoteLostStream("a stream");
+  EXPECT_EQ(health.errors().total(), 2u);
+  health.Quarantine(Fault::kDevice, "lost");
+  EXPECT_EQ(health.errors().total(), 3u);
+  health.NoteTaskFault(Fault::kKernel, "a kernel");
+  health.NoteLostStream("a stream");
+  health.Quarantine(Fault::kDevice, "lost");
+  EXPECT_EQ(health.errors().total(), 3u);
+  EXPECT_EQ(health.lost_streams(), 2u);
+}
+
 TEST_F(DeviceServiceTest, TheBackOffDoubles) {
   options_.first_recovery_wait = absl::Milliseconds(1);
   options_.longest_recovery_wait = absl::Milliseconds(64);
