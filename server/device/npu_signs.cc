@@ -23,17 +23,19 @@ constexpr char kDriverVersion[] = "usr/local/Ascend/driver/version.info";
 }  // namespace
 
 std::vector<std::string> NpuFiles(const std::string& dev) {
-  std::vector<std::string> names;
+  std::vector<std::pair<int, std::string>> files;  // with their numbers, which order them
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(dev, ignored)) {
     const std::string name = entry.path().filename().string();
     int id = 0;
     // Other files of the driver have names that begin so.
     if (absl::StartsWith(name, "davinci") && absl::SimpleAtoi(name.substr(7), &id)) {
-      names.push_back(name);
+      files.emplace_back(id, name);
     }
   }
-  std::sort(names.begin(), names.end());
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> names;
+  for (auto& [id, name] : files) names.push_back(std::move(name));
   return names;
 }
 

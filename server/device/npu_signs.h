@@ -8,7 +8,8 @@
 
 namespace opserve::server {
 
-// The device files of NPUs in `dev`, without the driver's other ones: "davinci0", in order.
+// The device files of NPUs in `dev`, without the driver's other ones: "davinci0", in the order of
+// their numbers.
 std::vector<std::string> NpuFiles(const std::string& dev);
 
 // The version of the NPU driver on the machine with its root file system at `root`; "" if there is

@@ -207,6 +207,11 @@ TEST_F(MachineTest, SignsOfNpusAreListed) {
                                      "the NPU driver 24.1.rc2", "CANN in " + home + "/lib64"));
   // A runtime that is in use already is none that is not.
   EXPECT_EQ(NpuSigns(root_, home + "/lib64/libascendcl.so", with_cann).size(), 2u);
+
+  Write("dev/davinci10", "");
+  Write("dev/davinci2", "");
+  EXPECT_THAT(NpuFiles(root_ + "dev"),
+              ::testing::ElementsAre("davinci0", "davinci1", "davinci2", "davinci10"));
 }
 
 }  // namespace
