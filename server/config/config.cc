@@ -158,6 +158,10 @@ absl::StatusOr<std::optional<TlsFilesConfig>> TlsFiles(const config::ServerConfi
 absl::StatusOr<std::vector<int32_t>> Devices(const config::ServerConfig& values) {
   for (int32_t id : values.device()) {
     if (id < 0) return Invalid("device", absl::StrCat(id, " is not a device id (0, 1, ...)"));
+    // Two services of one device would share its memory without knowing it.
+    if (std::count(values.device().begin(), values.device().end(), id) > 1) {
+      return Invalid("device", absl::StrCat(id, " is named twice"));
+    }
   }
   return std::vector<int32_t>(values.device().begin(), values.device().end());
 }

@@ -125,6 +125,7 @@ TEST(ConfigTest, WrongValuesAreRefusedWithWhatIsValid) {
            Case{"max_request_work: 100 queue_work_per_tenant: 99",
                 "queue_work_per_tenant: must be at least max_request_work, which is 100"},
            Case{"device: -1", "-1 is not a device id"},
+           Case{"device: 1 device: 0 device: 1", "device: 1 is named twice"},
            Case{"listen: '0.0.0.0:1'", "other machines can reach 0.0.0.0:1, without encryption"},
            Case{"listen: '0.0.0.0:1' tls_cert: 'c' tls_key: 'k'", "would need no credentials"},
            Case{"tls_cert: 'c'", "tls_cert: needs tls_key"},
