@@ -140,8 +140,10 @@ void FillMessage(Message* message) {
 }
 
 bool IsSame(const Message& a, const Message& b, const FieldDescriptor* field) {
-  // A value that is set differs from one that is not, even if it is the default.
+  // A default that is written out is the same as one that is left out, in messages inside as well.
+  // Where presence is a setting (deposit, Peer.uid), valid configurations differ in a value, too.
   google::protobuf::util::MessageDifferencer differencer;
+  differencer.set_message_field_comparison(google::protobuf::util::MessageDifferencer::EQUIVALENT);
   return differencer.CompareWithFields(a, b, {field}, {field});
 }
 

@@ -354,6 +354,20 @@ TEST(ConfigTest, OnlySomeValuesChangeWithoutARestart) {
   EXPECT_EQ(FieldsThatNeedRestart(before, Parse("tenant { name: 'b' } log_level: 'debug'")), "");
   EXPECT_EQ(FieldsThatNeedRestart(before, Parse("scrub: 'never' stream_window: 3")),
             "stream_window, scrub");
+  EXPECT_EQ(FieldsThatNeedRestart(before, Parse("deposit { address: 'unix:/x' }")), "deposit");
+}
+
+TEST(ConfigTest, ADefaultThatIsWrittenOutIsNoChange) {
+  const config::ServerConfig before = Parse(
+      "tenant { name: 'a' device_memory { reserved_bytes: 5 } } deposit { address: 'unix:/x' }"
+      "peer { uid: 7 tenant: 'a' max_bytes: 1 }");
+  const config::ServerConfig after = Parse(
+      "scrub: 'cross-tenant' enable_shm: false"
+      " tenant { name: 'a' weight: 1 device_memory { reserved_bytes: 5 hard_bytes: 0 } }"
+      " deposit { address: 'unix:/x' server_name: '' }"
+      " peer { uid: 7 tenant: 'a' max_bytes: 1 certificate_name: '' }");
+  EXPECT_EQ(FieldsThatNeedRestart(before, after), "");
+  EXPECT_THAT(Changes(before, after), testing::IsEmpty());
 }
 
 }  // namespace
