@@ -115,7 +115,9 @@ void StatusHistory::Stop() {
 
 void StatusHistory::Start(std::function<std::vector<prometheus::MetricFamily>()> collect) {
   thread_ = std::thread([this, collect = std::move(collect)] {
-    for (absl::Time next = absl::Now();; next += kPeriod) {
+    // After a time in which the thread did not run, as when the machine was suspended, periods that
+    // have passed get no samples.
+    for (absl::Time next = absl::Now();; next = std::max(next + kPeriod, absl::Now())) {
       {
         absl::MutexLock lock(&mutex_);
         if (mutex_.AwaitWithDeadline(absl::Condition(&is_ending_), next)) return;
