@@ -20,9 +20,10 @@ struct DescriptionPlace {
   int part_index = -1;
 };
 
-// Reads the JSON of one Operator, of any origin: rules, bounds, defaults and golden cases fit
-// the arguments they are of. kInvalidArgument: the problem, with the operator's name and the
-// argument or rule; then *place, if it is not null, is the field that has it.
+// Reads the JSON of one Operator as protobuf writes it, so that each field has its type; others
+// throw. The description itself may be of any origin: that rules, bounds, defaults and golden cases
+// fit the arguments they are of is checked. kInvalidArgument: the problem, with the operator's name
+// and the argument or rule; then *place, if it is not null, is the field that has it.
 absl::StatusOr<OperatorDescriptor> ReadDescriptor(absl::string_view json,
                                                   DescriptionPlace* place = nullptr);
 

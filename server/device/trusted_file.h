@@ -20,8 +20,9 @@ class TrustedFolder {
   TrustedFolder(TrustedFolder&& other) noexcept;
   TrustedFolder& operator=(TrustedFolder&&) = delete;
 
-  // Names of the regular files, in alphabetical order, that end with `suffix`. kResourceExhausted:
-  // more than `limit`.
+  // Names in the folder, in alphabetical order, that end with `suffix` and begin with no '.', of
+  // whatever kind: OpenFile refuses those that are no regular files. kNotFound: the folder cannot
+  // be read.  kResourceExhausted: more than `limit`.
   absl::StatusOr<std::vector<std::string>> List(absl::string_view suffix, size_t limit) const;
 
   // A descriptor of the file of that name, which the caller closes. The name has no '/'. Symbolic

@@ -30,6 +30,7 @@ struct PreparedLimits {
   uint32_t max_programs_per_tenant = 1024;              // handles
   uint64_t max_bytes_per_tenant = uint64_t{256} << 20;  // host memory of their programs
   absl::Duration default_lease = absl::Minutes(10);
+  // Callers of Prepare check a lease against it; the class itself takes any.
   absl::Duration max_lease = absl::Hours(1);
   // Programs keep what they were made of, so that they can be deposited at another daemon.
   bool are_deposited = false;

@@ -15,7 +15,9 @@
 
 namespace opserve::server {
 
-// Thread-safe. Reads only values published by the devices' own threads, so it never blocks.
+// Thread-safe. Makes no call on a device and waits for none: it reads values that the devices' own
+// threads publish, and the counts of resident tensors under the lock that requests hold for
+// moments.
 class DeviceMonitor {
  public:
   // All outlive the monitor. Starts the thread that ends leases.
