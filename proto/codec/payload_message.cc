@@ -58,7 +58,7 @@ class SliceCursor {
       const auto byte = static_cast<uint8_t>(*at_);
       Advance(1);
       varint->bytes[varint->size++] = static_cast<char>(byte);
-      varint->value |= static_cast<uint64_t>(byte & 0x7f) << std::min(shift, 63);
+      varint->value |= static_cast<uint64_t>(byte & 0x7f) << shift;
       if ((byte & 0x80) == 0) return true;
     }
     return false;
