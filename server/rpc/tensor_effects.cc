@@ -76,8 +76,12 @@ absl::StatusOr<TensorEffects> TensorEffects::Book(const Scheduler& scheduler,
     tensor->spec = program.output(kept.source).spec;
     tensor->device = device.id();
     tensor->device_generation = device.generation();
-    // A result that is made in place has the memory of the tensor it replaces, which is booked.
-    if (!kept.is_in_place) {
+    // A result that is made in place has the memory of the tensor it replaces, which is booked. If
+    // a download, say, still has the old content, the run takes new memory. No other can come to
+    // have it before the run, since this request has the tensor alone.
+    const bool is_booked =
+        kept.is_in_place && bound->residents[*kept.replaced].tensor->content.use_count() == 1;
+    if (!is_booked) {
       OPSERVE_ASSIGN_OR_RETURN(tensor->content->zone_share,
                                service->queue().TakeMemory(tenant, bytes));
     }

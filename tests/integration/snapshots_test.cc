@@ -116,6 +116,10 @@ class SnapshotsTest : public ::testing::Test {
     return MetricValue(daemon_.daemon(), name, labels);
   }
 
+  double TenantBytes() {
+    return Metric("opserve_tenant_memory_bytes", {{"tenant", "default"}, {"kind", "hbm"}});
+  }
+
   // Downloads that have ended so.
   double Ended(const char* result) {
     return Metric("opserve_downloads_total", {{"result", result}});
@@ -199,6 +203,8 @@ TEST_F(SnapshotsTest, RequestsThatChangeItsTensorsDoNotWaitForItsReader) {
   const std::vector<std::string> state = {
       Upload({.bytes = Bytes(std::vector<float>(2 << 20, 1)), .chunk_bytes = 1 << 20}),
       Upload({.bytes = Bytes({1})})};
+  const double booked = TenantBytes();
+  EXPECT_GE(booked, (8 << 20) + 4);
   for (const bool is_in_place : {true, false}) {
     v1::DownloadRequest request = RequestFor(state);
     request.set_chunk_bytes(1 << 20);
@@ -211,6 +217,8 @@ TEST_F(SnapshotsTest, RequestsThatChangeItsTensorsDoNotWaitForItsReader) {
       EXPECT_TRUE(status.ok()) << ToStatus(status);
       EXPECT_GT(Metric("opserve_download_held_bytes"), 0);
     });
+    // What was replaced goes with the download; what replaced it is the tenant's as before.
+    EXPECT_TRUE(Await([&] { return TenantBytes() == booked; })) << TenantBytes();
 
     ASSERT_TRUE(snapshot.status.ok()) << ToStatus(snapshot.status);
     EXPECT_EQ(Metric("opserve_download_held_bytes"), 0);
