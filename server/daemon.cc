@@ -304,8 +304,10 @@ absl::StatusOr<std::vector<std::string>> Daemon::TryReload(const absl::StatusOr<
   if (!fixed.empty()) {
     return absl::FailedPreconditionError(absl::StrCat("only a restart can change ", fixed));
   }
-  // First the checks that change nothing.
+  // First all checks, then the TLS files, which may turn out to be broken, but then change nothing.
+  // The steps after them cannot fail any more: only reloads change tenants, and they take turns.
   OPSERVE_RETURN_IF_ERROR(CheckTenants(config->tenants));
+  OPSERVE_RETURN_IF_ERROR(tenants_->CheckCanSet(config->tenants));
   if (tls_ != nullptr) OPSERVE_RETURN_IF_ERROR(tls_->Reload());
   OPSERVE_RETURN_IF_ERROR(tenants_->Set(config->tenants));
   OPSERVE_RETURN_IF_ERROR(scheduler_->SetTenants(tenants_->Settings()));

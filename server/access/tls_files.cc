@@ -1,7 +1,7 @@
 #include "server/access/tls_files.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -74,26 +74,34 @@ absl::StatusOr<absl::Time> ExpiryOf(X509* certificate) {
 
 std::string PathOf(const FileDescriptor& fd) { return absl::StrCat("/proc/self/fd/", fd.get()); }
 
-FileDescriptor MakeMemoryFile() { return FileDescriptor(memfd_create("opserve-tls", MFD_CLOEXEC)); }
-
-// gRPC reads again if the file's time changes while it reads.
-absl::Status Replace(const FileDescriptor& file, const std::string& text) {
-  if (pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-      ftruncate(file.get(), static_cast<off_t>(text.size())) == 0 &&
-      futimens(file.get(), nullptr) == 0) {
-    return absl::OkStatus();
-  }
+absl::Status CannotKeep() {
   return absl::ResourceExhaustedError(
       absl::StrCat("cannot keep the TLS files in memory: ", std::strerror(errno)));
+}
+
+absl::StatusOr<FileDescriptor> MakeMemoryFile(const std::string& text) {
+  FileDescriptor file(memfd_create("opserve-tls", MFD_CLOEXEC));
+  if (file.get() < 0 ||
+      pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return CannotKeep();
+  }
+  return file;
+}
+
+// Puts `fresh` under the number of `*file`, by which gRPC opens it anew each time it reads. A
+// reader that has the old file open reads that to its end.
+absl::Status PutInPlace(FileDescriptor fresh, FileDescriptor* file) {
+  if (file->get() < 0) {
+    *file = std::move(fresh);  // the first one
+    return absl::OkStatus();
+  }
+  return dup3(fresh.get(), file->get(), O_CLOEXEC) < 0 ? CannotKeep() : absl::OkStatus();
 }
 
 }  // namespace
 
 TlsFiles::TlsFiles(const TlsFilesConfig& files)
-    : files_(files),
-      identity_(MakeMemoryFile()),
-      roots_(MakeMemoryFile()),
-      revocations_(std::make_shared<Revocations>()) {}
+    : files_(files), revocations_(std::make_shared<Revocations>()) {}
 
 absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Open(const TlsFilesConfig& config) {
   auto files = std::unique_ptr<TlsFiles>(new TlsFiles(config));
@@ -143,9 +151,14 @@ absl::Status TlsFiles::Use(const Contents& contents) {
   absl::StatusOr<Revocations::List> revoked = Revocations::Parse(contents.crl, contents.client_ca);
   if (!revoked.ok()) return Broken(files_.crl, revoked.status().message());
 
-  // All checks are behind: from here on the new contents are used.
-  OPSERVE_RETURN_IF_ERROR(Replace(identity_, absl::StrCat(contents.key, "\n", contents.cert)));
-  OPSERVE_RETURN_IF_ERROR(Replace(roots_, contents.client_ca));
+  // Both files are complete before either is used: there may be no memory for the second.
+  OPSERVE_ASSIGN_OR_RETURN(FileDescriptor identity,
+                           MakeMemoryFile(absl::StrCat(contents.key, "\n", contents.cert)));
+  OPSERVE_ASSIGN_OR_RETURN(FileDescriptor roots, MakeMemoryFile(contents.client_ca));
+  // From here on the new contents are used. A system that permits the first change of a descriptor
+  // permits the second, and neither takes memory.
+  OPSERVE_RETURN_IF_ERROR(PutInPlace(std::move(identity), &identity_));
+  OPSERVE_RETURN_IF_ERROR(PutInPlace(std::move(roots), &roots_));
   revocations_->Set(*std::move(revoked));
   expiry_seconds_.store(absl::ToUnixSeconds(expiry));
   contents_ = contents;

@@ -33,7 +33,8 @@ class TlsFiles {
   // connections see new files within two seconds of their reading.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
 
-  // Looks at the files now. On an error, which is logged and counted, the old contents stay in use.
+  // Looks at the files now. On an error, which is logged and counted, the old contents of all files
+  // stay in use. kInvalidArgument: as Open. kResourceExhausted: no memory for the new ones.
   absl::Status Reload() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // When the server's certificate expires. Readings that failed.
@@ -52,7 +53,8 @@ class TlsFiles {
   void Watch();
 
   const TlsFilesConfig files_;
-  // The files for gRPC, in memory: certificate and key as one, so that they always match.
+  // The files for gRPC, in memory: certificate and key as one, so that they always match. Never
+  // changed, only replaced under the same numbers.
   FileDescriptor identity_;
   FileDescriptor roots_;
   const std::shared_ptr<Revocations> revocations_;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
+#include "proto/status/status_macros.h"
 
 namespace opserve::server {
 namespace {
@@ -146,15 +147,22 @@ absl::Status Tenant::CheckMayCall(absl::string_view operator_name) const {
 // Cannot fail: a configuration has fewer tenants than a daemon may ever have known.
 Tenants::Tenants(const TenantsConfig& config) { Set(config).IgnoreError(); }
 
-absl::Status Tenants::Set(const TenantsConfig& config) {
-  absl::MutexLock lock(&mutex_);
+absl::Status Tenants::CheckCanSet(const TenantsConfig& config) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return CheckRoom(config);
+}
+
+absl::Status Tenants::CheckRoom(const TenantsConfig& config) const {
   size_t added = 0;
   for (const TenantConfig& tenant : config.tenants) added += !by_name_.contains(tenant.name);
-  if (all_.size() + added > kMaxTenantsEver) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("there were ", all_.size(), " tenants already; restart the daemon to have ",
-                     added, " more"));
-  }
+  if (all_.size() + added <= kMaxTenantsEver) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "there were ", all_.size(), " tenants already; restart the daemon to have ", added, " more"));
+}
+
+absl::Status Tenants::Set(const TenantsConfig& config) {
+  absl::MutexLock lock(&mutex_);
+  OPSERVE_RETURN_IF_ERROR(CheckRoom(config));
   // Made aside and put in place at the end, so that each call sees the credentials of one
   // configuration.
   auto directory = std::make_shared<Directory>();

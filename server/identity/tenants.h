@@ -91,6 +91,8 @@ class Tenants {
   // any more are unknown, but keep their ids and accounts.
   // kFailedPrecondition: more tenants than a daemon can ever have known; nothing is changed.
   absl::Status Set(const TenantsConfig& config) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The error that Set would give now; changes nothing.
+  absl::Status CheckCanSet(const TenantsConfig& config) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The tenant of a caller: by its token if it shows one, else by its certificate, else by its user
   // id, else the anonymous one. Lives as long as the Tenants. kUnauthenticated (reason
@@ -124,6 +126,7 @@ class Tenants {
     std::vector<Tenant*> tenants;
   };
   std::shared_ptr<const Directory> directory() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckRoom(const TenantsConfig& config) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::vector<std::unique_ptr<Tenant>> all_ ABSL_GUARDED_BY(mutex_);

@@ -1,10 +1,18 @@
 // A daemon behind TLS: whose certificates it takes, and what happens when they change.
 
+#include <sys/resource.h>
+
 #include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
@@ -19,6 +27,42 @@ namespace opserve::server {
 namespace {
 
 using ::testing::HasSubstr;
+
+// No file of the process grows beyond `bytes` while it lives, those in memory included.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+  sighandler_t handler_;
+};
+
+// The contents of the files in memory that gRPC reads.
+std::multiset<std::string> MemoryFiles() {
+  std::multiset<std::string> contents;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    if (!absl::StrContains(std::filesystem::read_symlink(entry, ignored).string(), "opserve-tls")) {
+      continue;
+    }
+    std::ifstream file(entry.path());
+    contents.emplace(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return contents;
+}
+
+constexpr size_t kMostBytes = 32 << 10;
 
 class AccessTlsTest : public ::testing::Test {
  protected:
@@ -163,6 +207,54 @@ TEST_F(AccessTlsTest, BrokenFilesKeepTheOldOnesInUse) {
   certificates_.Replace("server", "expired");
   EXPECT_TRUE(Await([&] { return daemon.daemon().tls()->failures() > 0; }));
   EXPECT_EQ(CallAs(daemon, ""), absl::OkStatus());
+}
+
+TEST_F(AccessTlsTest, FilesForWhichThereIsNoMemoryAreNotUsedInPart) {
+  certificates_.WriteRevocations("");
+  certificates_.Sign("renewed", "ca", 3, "DNS:daemon.test,IP:127.0.0.1");
+  TlsFilesConfig config = *WithTls(/*is_mutual=*/true).tls;
+  config.reload_interval = absl::Hours(1);
+  const auto files = TlsFiles::Open(config);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const std::multiset<std::string> before = MemoryFiles();
+  EXPECT_EQ(before.size(), 2);
+  const absl::Time expiry = (*files)->expiry();
+
+  certificates_.Replace("server", "renewed");
+  std::ofstream(config.client_ca, std::ios::app) << std::string(kMostBytes, '\n');
+  {
+    const FileSizeLimit limit(kMostBytes);
+    EXPECT_EQ((*files)->Reload().code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(MemoryFiles(), before);
+  EXPECT_EQ((*files)->expiry(), expiry);
+
+  EXPECT_EQ((*files)->Reload(), absl::OkStatus());
+  EXPECT_NE(MemoryFiles(), before);
+  EXPECT_EQ(MemoryFiles().size(), 2);
+  EXPECT_NE((*files)->expiry(), expiry);
+}
+
+// The tenants come after the TLS files in a reload, and are checked before them.
+TEST_F(AccessTlsTest, AReloadThatTheTenantsRefuseUsesNoNewFiles) {
+  certificates_.Sign("renewed", "ca", 3, "DNS:daemon.test,IP:127.0.0.1");
+  Config config = WithTls(/*is_mutual=*/false);
+  config.tls->reload_interval = absl::Hours(1);
+  InProcessDaemon daemon(config);
+  const absl::Time expiry = daemon.daemon().tls()->expiry();
+  certificates_.Replace("server", "renewed");
+
+  // More than there may ever be.
+  Config refused = config;
+  for (int i = 0; i < 30000; ++i) {
+    refused.tenants.tenants.emplace_back().name = absl::StrCat("t", i);
+  }
+  EXPECT_EQ(daemon.daemon().Reload(refused).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(daemon.daemon().tls()->expiry(), expiry);
+
+  const auto changes = daemon.daemon().Reload(config);
+  EXPECT_TRUE(changes.ok()) << changes.status();
+  EXPECT_NE(daemon.daemon().tls()->expiry(), expiry);
 }
 
 }  // namespace

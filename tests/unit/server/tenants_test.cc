@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -99,6 +100,23 @@ TEST(TenantsTest, AReloadKeepsWhoTheyAre) {
   EXPECT_THAT(tenants.Names(), testing::ElementsAre("a", "b", "c"));
   // "a" is no more: it gets what everybody gets.
   EXPECT_EQ(tenants.Settings().size(), 3);
+}
+
+TEST(TenantsTest, TooManyThatThereEverWereAreFoundBeforeTheyAreSet) {
+  Tenants tenants(TenantsOf(""));
+  const auto config = [](int first) {
+    TenantsConfig tenants;
+    for (int i = 0; i < 8000; ++i) {
+      tenants.tenants.emplace_back().name = absl::StrCat("t", first + i);
+    }
+    return tenants;
+  };
+  ASSERT_TRUE(tenants.Set(config(0)).ok());
+  ASSERT_TRUE(tenants.CheckCanSet(config(8000)).ok());
+  ASSERT_TRUE(tenants.Set(config(8000)).ok());
+  EXPECT_EQ(tenants.CheckCanSet(config(16000)).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(tenants.Set(config(16000)).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(tenants.Find("t8000"), nullptr);
 }
 
 TEST(TenantsTest, ATenantSendsNoMoreThanItMay) {
