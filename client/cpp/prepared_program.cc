@@ -185,8 +185,13 @@ struct PreparedProgram::State {
                               std::vector<Tensor>* payloads) const;
 
   // The daemon's handle of the program for inputs of these kinds, other than `lost`.
+  // kDeadlineExceeded: another call's preparation has not ended by then. Else the errors of
+  // Prepare.
   absl::StatusOr<std::string> Handle(const Kinds& kinds, const std::string& lost,
                                      absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex);
+
+  // Has the daemon prepare the program for inputs of these kinds; its handle.
+  absl::StatusOr<std::string> Prepare(const Kinds& kinds, absl::Time deadline) const;
 
   // What all calls of a program have in common. Its inputs are those of the calls, and then the
   // constants.
@@ -198,7 +203,8 @@ struct PreparedProgram::State {
   std::weak_ptr<AsyncCalls> async_calls;  // while the client lives
   std::shared_ptr<GivenUpPrograms> given_up;
 
-  absl::Mutex mutex;  // held during a preparation, which other calls of the program await
+  absl::Mutex mutex;
+  bool is_preparing ABSL_GUARDED_BY(mutex) = false;  // a call is; others of the program await it
   std::map<Kinds, std::string> handles ABSL_GUARDED_BY(mutex);
   uint64_t prepared_again ABSL_GUARDED_BY(mutex) = 0;
 };
@@ -224,12 +230,36 @@ absl::StatusOr<Kinds> PreparedProgram::State::Place(absl::Span<const Input> valu
 absl::StatusOr<std::string> PreparedProgram::State::Handle(const Kinds& kinds,
                                                            const std::string& lost,
                                                            absl::Time deadline) {
-  // Over the call as well: programs are large, and ten threads that miss the handle are to send it
-  // once.
+  {
+    absl::MutexLock lock(&mutex);
+    for (;;) {
+      // Known, or prepared anew by another thread since this call found it lost.
+      const auto found = handles.find(kinds);
+      if (found != handles.end() && found->second != lost) return found->second;
+      if (!is_preparing) break;
+      // Programs are large: ten threads that miss the handle are to send it once. Without the lock
+      // during the call, so that each of them keeps to its own deadline.
+      if (!mutex.AwaitWithDeadline(
+              absl::Condition(
+                  +[](bool* is_preparing) { return !*is_preparing; }, &is_preparing),
+              deadline)) {
+        return absl::DeadlineExceededError(
+            "another call of the program had not prepared it before the deadline");
+      }
+    }
+    is_preparing = true;
+  }
+  absl::StatusOr<std::string> prepared = Prepare(kinds, deadline);
   absl::MutexLock lock(&mutex);
-  std::string& handle = handles[kinds];
-  // Known, or prepared anew by another thread since this call found it lost.
-  if (!handle.empty() && handle != lost) return handle;
+  is_preparing = false;
+  if (!prepared.ok()) return prepared;
+  if (!lost.empty()) ++prepared_again;
+  handles[kinds] = *prepared;
+  return prepared;
+}
+
+absl::StatusOr<std::string> PreparedProgram::State::Prepare(const Kinds& kinds,
+                                                            absl::Time deadline) const {
   v1::PrepareRequest request = program;
   for (size_t i = 0; i < kinds.size(); ++i) {
     request.mutable_inputs(static_cast<int>(i))->set_kind(kinds[i]);
@@ -239,9 +269,7 @@ absl::StatusOr<std::string> PreparedProgram::State::Handle(const Kinds& kinds,
   OPSERVE_RETURN_IF_ERROR(transport->Call(kPrepare, &sent, deadline - absl::Now(), &received));
   v1::PrepareResponse response;
   OPSERVE_RETURN_IF_ERROR(DecodeMessage(received, &response));
-  if (!lost.empty()) ++prepared_again;
-  handle = response.handle();
-  return handle;
+  return response.handle();
 }
 
 absl::StatusOr<PreparedProgram> PreparedProgram::Make(std::shared_ptr<Transport> transport,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -268,6 +269,31 @@ TEST_F(ExecuteTest, DeadlineEndsTheCall) {
                         .timeout = absl::Milliseconds(20)});
 
   EXPECT_EQ(response.status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(ExecuteTest, ACallOfAProgramWaitsNoLongerThanItsTimeoutForAnothersPreparation) {
+  absl::Notification begun;
+  server_.HoldPreparations(&begun);
+  const Request scale = {.invocations = {{.operator_name = "Scale"}}};
+  const auto program = client_->Prepare(scale);
+  ASSERT_TRUE(program.ok()) << program.status();
+  absl::Status first;
+  std::thread preparing([&] { first = program->PrepareFor({}); });
+  EXPECT_TRUE(begun.WaitForNotificationWithTimeout(absl::Seconds(30)));
+
+  absl::Status second;
+  absl::Notification has_ended;
+  std::thread calling([&] {
+    second = (*program)({}, {.timeout = absl::Milliseconds(20)}).status();
+    has_ended.Notify();
+  });
+  EXPECT_TRUE(has_ended.WaitForNotificationWithTimeout(absl::Seconds(30)));
+
+  server_.LetGo();
+  preparing.join();
+  calling.join();
+  EXPECT_TRUE(first.ok()) << first;
+  EXPECT_EQ(second.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(ExecuteTest, CatalogueAndStatus) {

@@ -82,6 +82,24 @@ void TestServer::HoldCalls() {
   });
 }
 
+void TestServer::HoldPreparations(absl::Notification* begun) {
+  absl::MutexLock lock(&mutex_);
+  preparation_begun_ = begun;
+}
+
+grpc::Status TestServer::Prepare(grpc::ServerContext* /*context*/,
+                                 const v1::PrepareRequest* /*request*/,
+                                 v1::PrepareResponse* response) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (preparation_begun_ == nullptr) return {grpc::StatusCode::UNIMPLEMENTED, "no programs"};
+    if (!preparation_begun_->HasBeenNotified()) preparation_begun_->Notify();
+  }
+  WaitForLetGo();
+  response->set_handle("a program");
+  return grpc::Status::OK;
+}
+
 void TestServer::LetGo() {
   if (!let_go_.HasBeenNotified()) let_go_.Notify();
 }

@@ -63,6 +63,10 @@ class TestServer final : public v1::OperatorService::Service {
   // What GetServerStatus answers; at first, two devices, of which one is quarantined.
   void set_status(const v1::GetServerStatusResponse& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Makes Prepare, which is not known at first, wait for LetGo and then give a handle. `begun` is
+  // notified by the first of them.
+  void HoldPreparations(absl::Notification* begun) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Makes Execute wait for LetGo, then echo. LetGo may be called once; the destructor does it too.
   void HoldCalls();
   void LetGo();
@@ -86,6 +90,8 @@ class TestServer final : public v1::OperatorService::Service {
                              v1::ListOperatorsResponse* response) override;
   grpc::Status Execute(grpc::ServerContext* context, const v1::ExecuteRequest* request,
                        v1::ExecuteResponse* response) override;
+  grpc::Status Prepare(grpc::ServerContext* context, const v1::PrepareRequest* request,
+                       v1::PrepareResponse* response) override;
   grpc::Status ExecuteStream(grpc::ServerContext* context, Stream* stream) override;
   grpc::Status Session(grpc::ServerContext* context, SessionStream* stream) override;
   grpc::Status GetServerStatus(grpc::ServerContext* context,
@@ -100,6 +106,7 @@ class TestServer final : public v1::OperatorService::Service {
   Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
   StreamHandler stream_ ABSL_GUARDED_BY(mutex_);
   SessionHandler session_ ABSL_GUARDED_BY(mutex_);
+  absl::Notification* preparation_begun_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<v1::GetServerStatusResponse> status_ ABSL_GUARDED_BY(mutex_);
   v1::ExecuteRequest last_request_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::OperatorDescriptor> added_ ABSL_GUARDED_BY(mutex_);
