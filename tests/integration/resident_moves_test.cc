@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/adding_program.h"
 #include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
@@ -172,6 +173,41 @@ TEST_F(ResidentMovesTest, HandlesStayValidWithTheirElementsAndVersions) {
   ASSERT_TRUE(calls_.Execute(Step(w, m, 2), &response).ok());
   EXPECT_EQ(response.receipt().device(), 1u);
   EXPECT_EQ(calls_.Release(handle), 1u);
+}
+
+// It also names a tensor itself, and is replayed where the device can.
+TEST_F(ResidentMovesTest, PreparedProgramsGoOnUnderTheirHandlesOnTheOtherDevice) {
+  const std::string w = Upload(Bytes({1, 2}), 0);
+  const std::string named = Upload(Bytes({10, 20}), 0);
+  v1::PrepareRequest request = AddingProgram("Add", 3, 2);
+  v1::ExecuteRequest* program = request.mutable_program();
+  Add("Add", Output(2), Resident(named), program);
+  v1::WantedResult* result = program->add_results();
+  result->set_invocation(3);
+  result->mutable_replace()->set_program_input(1);
+  program->add_results()->set_invocation(3);
+  v1::PrepareResponse prepared;
+  ASSERT_TRUE(calls_.Prepare(request, &prepared).ok());
+  v1::ExecuteRequest call;
+  call.mutable_prepared()->set_program(prepared.handle());
+  call.mutable_prepared()->add_residents(w);
+  call.add_payloads(Bytes({1, 1}));
+  call.set_want_receipt(true);
+  std::vector<float> expected = {1, 2};
+  for (const uint32_t device : {0u, 1u, 0u}) {
+    SCOPED_TRACE(device);
+    for (int step = 0; step < 4; ++step) {
+      v1::ExecuteResponse response;
+      const grpc::Status status = calls_.Execute(call, &response);
+      ASSERT_TRUE(status.ok()) << ToStatus(status);
+      for (size_t i = 0; i < 2; ++i) expected[i] += 3 + 10 * static_cast<float>(i + 1);
+      EXPECT_EQ(response.payloads(0), Bytes(expected));
+      EXPECT_EQ(response.receipt().device(), device);
+    }
+    ASSERT_TRUE(Drain(static_cast<int32_t>(device)).ok());
+    ASSERT_TRUE(Resume(static_cast<int32_t>(device)).ok());
+  }
+  EXPECT_EQ(Metric("opserve_prepared_program_events_total", {{"event", "unknown"}}), 0);
 }
 
 TEST_F(ResidentMovesTest, TensorsOfTwoDevicesAreNotUsedTogether) {
