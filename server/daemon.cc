@@ -106,6 +106,7 @@ DeviceServiceOptions ServiceOptions(const Config& config, size_t devices) {
           .plan_cache_entries = config.executor_cache_entries,
           // A captured run keeps its memory from run to run: it is not lent, and not scrubbed.
           .captured_max_bytes = config.scrub == "always" ? 0 : config.captured_max_bytes_per_device,
+          .captures_per_program = config.captures_per_program,
           .first_recovery_wait = config.recovery_wait,
           .longest_recovery_wait = config.longest_recovery_wait};
 }

@@ -343,9 +343,9 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "of another daemon (adopted), given up (released), ended by their lease (expired) or a tenant's limit "
           "(evicted), and calls that named one that is not known (unknown).", [
         Query(f"increase({of('opserve_prepared_program_events_total')}[1h])", "{{instance}} {{event}}")]),
-    Panel("Captured programs", "Prepared programs that a device replays as one launch, replays a second, and the device "
-          "memory in MiB that they keep between their runs.", [
-        Query(total("instance, device", "opserve_captured_programs"), "{{instance}} {{device}} programs"),
+    Panel("Captured programs", "Captured runs of prepared programs, which a device replays as one launch each, replays a "
+          "second, and the device memory in MiB that they keep between their replays.", [
+        Query(total("instance, device", "opserve_captured_programs"), "{{instance}} {{device}} captured runs"),
         Query(rate("instance, device", "opserve_captured_replays_total"), "{{instance}} {{device}} replays"),
         Query(total("instance, device", "opserve_captured_bytes") + " / 1048576", "{{instance}} {{device}} MiB")]),
     Panel("Captures of prepared programs", "In an hour, by result: full and tenant_full say that a limit keeps programs from "

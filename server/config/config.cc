@@ -262,6 +262,7 @@ absl::StatusOr<Config> ConfigFrom(config::ServerConfig values) {
   config.prepared_max_programs_per_tenant = values.prepared_max_programs_per_tenant();
   config.prepared_max_bytes_per_tenant = values.prepared_max_bytes_per_tenant();
   config.captured_max_bytes_per_device = values.captured_max_bytes_per_device();
+  config.captures_per_program = values.captures_per_program();
   config.resident_max_lease = ToDuration(values.resident_max_lease());
   config.resident_grace = ToDuration(values.resident_grace());
   config.stream_window = values.stream_window();

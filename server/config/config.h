@@ -89,6 +89,7 @@ struct Config {
   uint32_t prepared_max_programs_per_tenant = 1024;
   uint64_t prepared_max_bytes_per_tenant = uint64_t{256} << 20;
   uint64_t captured_max_bytes_per_device = uint64_t{1} << 30;
+  uint32_t captures_per_program = 1;
   absl::Duration resident_max_lease = absl::Hours(1);
   absl::Duration resident_grace = absl::Seconds(30);
   uint32_t stream_window = 64;

@@ -15,7 +15,7 @@ namespace opserve::server {
 
 void ProgramRun::TakeCapturedRun() {
   if (context_.captured == nullptr || !context_.captured->MayServe(bound_)) return;
-  captured_ = context_.captured->Take(bound_);
+  captured_ = context_.captured->Take(bound_, absl::Now());
   if (captured_ == nullptr) return;
   own_plan_ = captured_->memory_plan;
   stages_kept_ = true;
@@ -121,9 +121,9 @@ absl::Status ProgramRun::CaptureOn(aclrtStream stream) {
 
 absl::Status ProgramRun::PrepareToLaunch() {
   if (captured_->is_new) {
-    context_.captured->GiveUp(bound_, std::move(captured_));
+    context_.captured->GiveUp(bound_, std::move(captured_), absl::Now());
   } else {
-    context_.captured->Drop(bound_, std::move(captured_), CapturedRuns::kFailed);
+    context_.captured->Drop(bound_, std::move(captured_), CapturedRuns::kFailed, absl::Now());
   }
   result_.is_replayed = false;
   context_.plans.BeginRun();
@@ -198,7 +198,8 @@ void ProgramRun::GiveCapturedRunBack(bool is_idle) {
   captured.Drop(bound_, std::move(captured_),
                 status_.ok()                 ? left
                 : absl::IsCancelled(status_) ? CapturedRuns::kCancelled
-                                             : CapturedRuns::kFailed);
+                                             : CapturedRuns::kFailed,
+                absl::Now());
 }
 
 void ProgramRun::ReturnCapturedRun() {

@@ -20,6 +20,8 @@ bool HasLostContents(const CapturedRun& run) {
       [](const std::weak_ptr<ResidentContent>& content) { return content.expired(); });
 }
 
+bool IsAny(const CapturedRun&) { return true; }
+
 // Whether the call's tensors are where those of the capture were, and stay there.
 bool Fits(const CapturedRun& run, const ProgramCall& call) {
   for (size_t i = 0; i < run.contents.size(); ++i) {
@@ -58,20 +60,18 @@ CapturedRuns::Entry* CapturedRuns::Find(const ProgramCall& call) {
   return is_known ? &found->second : nullptr;
 }
 
-std::unique_ptr<CapturedRun> CapturedRuns::Take(const ProgramCall& call) {
+std::unique_ptr<CapturedRun> CapturedRuns::Take(const ProgramCall& call, absl::Time now) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
-  if (entry == nullptr || entry->run == nullptr) return nullptr;
-  if (Fits(*entry->run, call)) {
-    entry->is_taken = true;
-    return std::move(entry->run);
+  if (entry == nullptr) return nullptr;
+  // The first that fits, so that the later ones are unused, and make room, when fewer lanes replay.
+  for (Slot& slot : entry->slots) {
+    if (slot.run != nullptr && Fits(*slot.run, call)) return std::move(slot.run);
   }
-  // Contents that still exist may come again, with another caller's next call.
-  if (HasLostContents(*entry->run)) {
-    ++entry->setbacks;
-    EndRun(entry, std::move(entry->run), kContents, &ended);
-  }
+  // Contents that still exist may come again, with another caller's next call. All that lost theirs
+  // by now lost them together: one setback.
+  if (EndIdle(entry, HasLostContents, kContents, &ended)) SetBack(entry, now);
   return nullptr;
 }
 
@@ -79,6 +79,15 @@ bool CapturedRuns::IsDue(const ProgramCall& call, absl::Time now) const {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(call.program.get());
   return found != entries_.end() && !found->second.program.expired() && IsDue(found->second, now);
+}
+
+bool CapturedRuns::IsDue(const Entry& entry, absl::Time now) const {
+  return !is_stopped_ && entry.slots.size() < runs_per_program_ && entry.setbacks < kMostSetbacks &&
+         now >= entry.next_capture &&
+         // A run that is not in use serves the program's next call. One that goes has to make room
+         // first, not to be replaced at once.
+         std::none_of(entry.slots.begin(), entry.slots.end(),
+                      [](const Slot& slot) { return slot.run != nullptr || slot.unwanted; });
 }
 
 std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32_t tenant,
@@ -96,7 +105,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
     Ended ended;
     absl::MutexLock lock(&mutex_);
     Entry* const entry = Find(call);
-    // Another lane may have begun one since IsDue.
+    // Another lane may have begun one, or given one back, since IsDue.
     if (entry == nullptr || !IsDue(*entry, now)) return nullptr;
     if (!MakeRoom(*run, now, &ended)) {
       Count(kFull);
@@ -104,33 +113,58 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
       return nullptr;
     }
     // Counted before the lock is given back, so that two lanes stay within the limits together.
-    entry->tenant = tenant;
-    entry->is_taken = true;
-    entry->unwanted.reset();
+    Slot& slot = entry->slots.emplace_back();
+    slot.id = run.get();
+    slot.tenant = tenant;
     CountIn(*run);
   }
   // Destroyed without the lock, which takes the books' own.
   absl::StatusOr<std::shared_ptr<void>> share = book_(tenant, bytes);
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
+  Slot* const slot = SlotOf(entry, *run);
   // GiveMemoryBack or DropAll may have come meanwhile.
-  const bool is_wanted = entry != nullptr && !entry->unwanted;
+  const bool is_wanted = slot != nullptr && !slot->unwanted;
   if (share.ok() && is_wanted) {
-    entry->share = *std::move(share);
+    slot->share = *std::move(share);
     return run;
   }
   Count(kTenantFull);
   Uncount(*run);
-  if (entry != nullptr) {
-    entry->is_taken = false;
-    Pause(entry, now);
-  }
+  // Nothing is booked for it.
+  RemoveSlot(entry, *run);
+  if (entry != nullptr) Pause(entry, now);
   return nullptr;
 }
 
 void CapturedRuns::Pause(Entry* entry, absl::Time now) {
   entry->next_capture = now + entry->pause;
   entry->pause = std::min(2 * entry->pause, kLongestPause);
+}
+
+void CapturedRuns::SetBack(Entry* entry, absl::Time now) {
+  if (entry->slots.empty()) {
+    ++entry->setbacks;
+  } else if (now >= entry->next_capture) {
+    // Replays of the others would clear the setback, and the next capture might be in vain at once.
+    // Failures on several lanes together are one pause.
+    Pause(entry, now);
+  }
+}
+
+CapturedRuns::Slot* CapturedRuns::SlotOf(Entry* entry, const CapturedRun& run) {
+  if (entry == nullptr) return nullptr;
+  const auto slot = std::find_if(entry->slots.begin(), entry->slots.end(),
+                                 [&run](const Slot& one) { return one.id == &run; });
+  return slot == entry->slots.end() ? nullptr : &*slot;
+}
+
+std::shared_ptr<void> CapturedRuns::RemoveSlot(Entry* entry, const CapturedRun& run) {
+  Slot* const slot = SlotOf(entry, run);
+  if (slot == nullptr) return nullptr;
+  std::shared_ptr<void> share = std::move(slot->share);
+  entry->slots.erase(slot);
+  return share;
 }
 
 bool CapturedRuns::MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended) {
@@ -143,14 +177,19 @@ bool CapturedRuns::MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended
   };
   // Runs in use stay: programs that displaced each other would be captured again and again.
   while (!has_room()) {
-    Entry* oldest = nullptr;
+    Entry* of_oldest = nullptr;
+    Slot* oldest = nullptr;
     for (auto& [program, entry] : entries_) {
-      // Without `run` a lane replays or captures it just now.
-      if (entry.run == nullptr || now - entry.last_use < kLongUnused) continue;
-      if (oldest == nullptr || entry.last_use < oldest->last_use) oldest = &entry;
+      for (Slot& slot : entry.slots) {
+        // Without `run` a lane replays or captures it just now.
+        if (slot.run == nullptr || now - slot.last_use < kLongUnused) continue;
+        if (oldest != nullptr && oldest->last_use <= slot.last_use) continue;
+        of_oldest = &entry;
+        oldest = &slot;
+      }
     }
     if (oldest == nullptr) return false;
-    EndRun(oldest, std::move(oldest->run), kMemory, ended);
+    EndRun(of_oldest, std::move(oldest->run), kMemory, ended);
   }
   return true;
 }
@@ -171,59 +210,56 @@ void CapturedRuns::Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run
       if (run->replays == kWorthwhile) entry->pause = kPause;
     }
   }
+  Slot* const slot = SlotOf(entry, *run);
   // Its memory was asked back during the run, or the device drained or closed.
-  if (entry == nullptr || entry->unwanted) {
-    EndRun(entry, std::move(run), entry == nullptr ? kClosed : *entry->unwanted, &ended);
+  if (slot == nullptr || slot->unwanted) {
+    const End why = slot == nullptr ? kClosed : *slot->unwanted;
+    EndRun(entry, std::move(run), why, &ended);
+    return;
   }
-  if (entry == nullptr) return;
-  entry->is_taken = false;
-  entry->unwanted.reset();
-  entry->last_use = now;
-  entry->run = std::move(run);
+  slot->last_use = now;
+  slot->run = std::move(run);
 }
 
-void CapturedRuns::Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> run, End why) {
+void CapturedRuns::Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> run, End why,
+                        absl::Time now) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
-  if (entry != nullptr) {
-    entry->is_taken = false;
-    entry->setbacks += why == kFailed;
-  }
   // The capture went well, though its run did not.
   if (run->is_new) Count(kCaptured);
   EndRun(entry, std::move(run), why, &ended);
+  if (entry != nullptr && why == kFailed) SetBack(entry, now);
 }
 
-void CapturedRuns::GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> run) {
+void CapturedRuns::GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> run,
+                          absl::Time now) {
   Count(kNotCaptured);
   Ended ended;
   absl::MutexLock lock(&mutex_);
   Uncount(*run);
+  Entry* const entry = Find(call);
+  std::shared_ptr<void> share = RemoveSlot(entry, *run);
   // Nothing was captured, so it needs no thread that is bound to the device.
-  ended.push_back({.share = nullptr, .attempt = std::move(run)});
-  if (Entry* const entry = Find(call)) {
-    entry->is_taken = false;
-    ++entry->setbacks;
-    ended.back().share = std::move(entry->share);
-  }
+  ended.push_back({.share = std::move(share), .attempt = std::move(run)});
+  if (entry != nullptr) SetBack(entry, now);
 }
 
 void CapturedRuns::Return(const ProgramCall& call, std::unique_ptr<CapturedRun> run) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
   Entry* const entry = Find(call);
-  const bool is_wanted = entry != nullptr && !entry->unwanted;
-  if (entry != nullptr) entry->is_taken = false;
+  Slot* const slot = SlotOf(entry, *run);
   // An attempt to capture that its run did not begin.
   if (run->is_new) {
     Uncount(*run);
-    ended.push_back(
-        {.share = entry == nullptr ? nullptr : std::move(entry->share), .attempt = std::move(run)});
-  } else if (is_wanted) {
-    entry->run = std::move(run);
+    std::shared_ptr<void> share = RemoveSlot(entry, *run);
+    ended.push_back({.share = std::move(share), .attempt = std::move(run)});
+  } else if (slot != nullptr && !slot->unwanted) {
+    slot->run = std::move(run);
   } else {
-    EndRun(entry, std::move(run), entry == nullptr ? kClosed : *entry->unwanted, &ended);
+    const End why = slot == nullptr ? kClosed : *slot->unwanted;
+    EndRun(entry, std::move(run), why, &ended);
   }
 }
 
@@ -243,9 +279,9 @@ void CapturedRuns::NoteLaunched(const ProgramCall& call) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
   if (Find(call) != nullptr) return;
-  // There may be one of a program that was at this address before.
+  // There may be some of a program that was at this address before.
   Entry& entry = entries_[call.program.get()];
-  if (entry.run != nullptr) EndRun(&entry, std::move(entry.run), kReleased, &ended);
+  EndIdle(&entry, IsAny, kReleased, &ended);
   entry = Entry();
   entry.program = call.program;
 }
@@ -253,9 +289,19 @@ void CapturedRuns::NoteLaunched(const ProgramCall& call) {
 void CapturedRuns::EndRun(Entry* entry, std::unique_ptr<CapturedRun> run, End why, Ended* ended) {
   ends_[why].fetch_add(1, std::memory_order_relaxed);
   Uncount(*run);
-  ended->push_back({.share = entry == nullptr ? nullptr : std::move(entry->share),
-                    .memory = std::move(run->memory)});
+  ended->push_back({.share = RemoveSlot(entry, *run), .memory = std::move(run->memory)});
   to_destroy_.push_back(std::move(run));
+}
+
+bool CapturedRuns::EndIdle(Entry* entry, absl::FunctionRef<bool(const CapturedRun&)> to_end,
+                           End why, Ended* ended) {
+  const size_t slots = entry->slots.size();
+  // From the back, since each end takes its slot away.
+  for (size_t i = slots; i-- > 0;) {
+    std::unique_ptr<CapturedRun>& run = entry->slots[i].run;
+    if (run != nullptr && to_end(*run)) EndRun(entry, std::move(run), why, ended);
+  }
+  return entry->slots.size() < slots;
 }
 
 bool CapturedRuns::GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now) {
@@ -264,17 +310,21 @@ bool CapturedRuns::GiveMemoryBack(std::optional<uint32_t> tenant, absl::Time now
   Ended ended;
   absl::MutexLock lock(&mutex_);
   for (auto& [program, entry] : entries_) {
-    if (entry.run == nullptr && !entry.is_taken) continue;
-    if (tenant.value_or(entry.tenant) != entry.tenant) continue;
-    // A run may be asked for its memory more than once.
-    if (!entry.unwanted) Pause(&entry, now);
-    // The first reason counts.
-    if (entry.is_taken && !entry.unwanted) entry.unwanted = kMemory;
-    if (entry.run != nullptr) {
-      EndRun(&entry, std::move(entry.run), kMemory, &ended);
-    } else if (entry.share != nullptr) {
-      ended.push_back({.share = std::move(entry.share)});
+    bool is_news = false;
+    for (size_t i = entry.slots.size(); i-- > 0;) {
+      Slot& slot = entry.slots[i];
+      if (tenant.value_or(slot.tenant) != slot.tenant) continue;
+      // A run may be asked for its memory more than once.
+      is_news |= !slot.unwanted;
+      if (slot.run != nullptr) {
+        EndRun(&entry, std::move(slot.run), kMemory, &ended);
+        continue;
+      }
+      // The first reason counts.
+      if (!slot.unwanted) slot.unwanted = kMemory;
+      if (slot.share != nullptr) ended.push_back({.share = std::move(slot.share)});
     }
+    if (is_news) Pause(&entry, now);
   }
   return !ended.empty();
 }
@@ -292,25 +342,27 @@ void CapturedRuns::DropAll(End why) {
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto current = it++;
     Entry& entry = current->second;
-    if (entry.run != nullptr) EndRun(&entry, std::move(entry.run), why, &ended);
-    if (entry.is_taken && !entry.unwanted) entry.unwanted = why;
+    EndIdle(&entry, IsAny, why, &ended);
+    for (Slot& slot : entry.slots) {
+      if (!slot.unwanted) slot.unwanted = why;
+    }
     // Those that a run has stay until it gives them back.
-    if (!entry.is_taken) entries_.erase(current);
+    if (entry.slots.empty()) entries_.erase(current);
   }
 }
 
-void CapturedRuns::DropUnusable() {
+void CapturedRuns::DropUnusable(absl::Time now) {
   Ended ended;
   absl::MutexLock lock(&mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto current = it++;
     Entry& entry = current->second;
-    const bool is_released = entry.program.expired();
-    if (entry.run != nullptr && (is_released || HasLostContents(*entry.run))) {
-      entry.setbacks += !is_released;
-      EndRun(&entry, std::move(entry.run), is_released ? kReleased : kContents, &ended);
+    if (entry.program.expired()) {
+      EndIdle(&entry, IsAny, kReleased, &ended);
+      entries_.erase(current);
+    } else if (EndIdle(&entry, HasLostContents, kContents, &ended)) {
+      SetBack(&entry, now);
     }
-    if (is_released) entries_.erase(current);
   }
 }
 

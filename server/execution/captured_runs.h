@@ -4,12 +4,16 @@
 // holds payloads, literals, intermediates, results and workspaces, and it fits a call whose
 // resident tensors have the contents that they had at the capture. Outputs that stay are computed
 // there, too, and copied when the run has ended well: into the memory of the tensor that they
-// replace, so that its address stays, or of the new tensor. A program has one captured run
-// on a device, which any lane may replay, one at a time; other lanes launch meanwhile.
+// replace, so that its address stays, or of the new tensor.
+//
+// Any lane may replay a captured run, one lane at a time. A program has a number of captured runs
+// on a device, so as many lanes replay the program at once; other lanes launch meanwhile. One more
+// is captured only when all of them are in use.
 //
 // A program's first run launches, the next one is captured. After kMostSetbacks in a row (contents
 // that have gone, a capture or a run that failed) without a replay between them, the program
-// launches from then on.
+// launches from then on. Beside other captured runs of the program, whose replays would clear it, a
+// setback is a pause instead: the program is not captured again for a while.
 //
 // A captured run is the first thing to go when device memory is short.
 #pragma once
@@ -25,6 +29,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -75,8 +80,9 @@ class CapturedRuns {
   static constexpr size_t kMostLaunches = size_t{1} << 16;
   // A captured run that was not used for so long makes room for others.
   static constexpr absl::Duration kLongUnused = absl::Seconds(30);
-  // A program that gave its memory up, or found none, is not captured again for so long. The pause
-  // doubles each time, up to the longest one, until a capture has had kWorthwhile replays.
+  // A program that gave its memory up, or found none, or had a setback beside other captured runs,
+  // is not captured again for so long. The pause doubles each time, up to the longest one, until a
+  // capture has had kWorthwhile replays.
   static constexpr absl::Duration kPause = absl::Seconds(1);
   static constexpr absl::Duration kLongestPause = absl::Minutes(1);
   static constexpr uint64_t kWorthwhile = 16;
@@ -104,9 +110,13 @@ class CapturedRuns {
   // Books the arena's bytes for the tenant until the result is gone; or why that cannot be now.
   using Book = std::function<absl::StatusOr<std::shared_ptr<void>>(uint32_t tenant, uint64_t)>;
 
-  // `max_bytes`: of all arenas together; 0: nothing is captured. `book` outlives the object.
-  CapturedRuns(const AclLibrary& acl, uint64_t max_bytes, Book book)
-      : acl_(acl), max_bytes_(max_bytes), book_(std::move(book)) {}
+  // `max_bytes`: of all arenas together; 0: nothing is captured. `runs_per_program`: the most of
+  // one program, at least 1. `book` outlives the object.
+  CapturedRuns(const AclLibrary& acl, uint64_t max_bytes, size_t runs_per_program, Book book)
+      : acl_(acl),
+        max_bytes_(max_bytes),
+        runs_per_program_(runs_per_program),
+        book_(std::move(book)) {}
   // Every run has given back what it took.
   ~CapturedRuns() { DropAll(kClosed); }
   CapturedRuns(const CapturedRuns&) = delete;
@@ -118,11 +128,13 @@ class CapturedRuns {
   // Whether such calls may be, once it is known that they are short.
   bool MayServeLater(const ProgramCall& call) const;
 
-  // For a call that MayServe. The captured run that fits it, to be given back by Put or Drop. Null:
-  // there is none, another run has it, or the call has other resident tensors.
-  std::unique_ptr<CapturedRun> Take(const ProgramCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a call that MayServe. A captured run that fits it, to be given back by Put or Drop. Null:
+  // there is none, other runs have them, or the call has other resident tensors.
+  std::unique_ptr<CapturedRun> Take(const ProgramCall& call, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether a run that launches should be captured.
+  // Whether a run that launches should be captured: the program may have one more, and all that it
+  // has are in use.
   bool IsDue(const ProgramCall& call, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Room for a capture with an arena of `bytes`, to be given back by Put or Drop. Null: it is not
@@ -134,13 +146,13 @@ class CapturedRuns {
   void Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends a captured run that a run had, or the attempt to capture it. No replay is queued any more.
-  void Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> run, End why)
+  void Drop(const ProgramCall& call, std::unique_ptr<CapturedRun> run, End why, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives one back that was not used.
   void Return(const ProgramCall& call, std::unique_ptr<CapturedRun> run)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The capture failed, and the run launches.
-  void GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> run)
+  void GiveUp(const ProgramCall& call, std::unique_ptr<CapturedRun> run, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // A run without one has ended well.
   void NoteLaunched(const ProgramCall& call) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -154,7 +166,7 @@ class CapturedRuns {
   // programs.
   void DropAll(End why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends those whose program or contents have gone.
-  void DropUnusable() ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropUnusable(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // Something of a capture stays on the device, so there are no more until DropAll(kClosed), when
   // the device is reset. Captured runs are replayed.
   void StopCapturing() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -171,17 +183,21 @@ class CapturedRuns {
   uint64_t ends(size_t end) const { return ends_[end].load(std::memory_order_relaxed); }
 
  private:
-  struct Entry {
-    std::weak_ptr<const Program> program;
-    std::unique_ptr<CapturedRun> run;  // null: none, or a run has it
+  // A captured run of a program, or the attempt to capture one.
+  struct Slot {
+    const CapturedRun* id = nullptr;   // the run's address, also while a run has it
+    std::unique_ptr<CapturedRun> run;  // null: a run has it, or captures it
     uint32_t tenant = 0;               // that is charged for it
     std::shared_ptr<void> share;       // what is booked; null: that was taken back
-    bool is_taken = false;             // a run has it, or captures it
-    std::optional<End> unwanted;       // why it goes when that run ends
+    std::optional<End> unwanted;       // why it goes when the run that has it ends
+    absl::Time last_use = absl::InfinitePast();
+  };
+  struct Entry {
+    std::weak_ptr<const Program> program;
+    absl::InlinedVector<Slot, 1> slots;  // at most runs_per_program_
     uint32_t setbacks = 0;
     absl::Duration pause = kPause;  // the next one
     absl::Time next_capture = absl::InfinitePast();
-    absl::Time last_use = absl::InfinitePast();
   };
   using Entries = absl::flat_hash_map<const Program*, Entry>;
   // What goes without the lock.
@@ -194,23 +210,31 @@ class CapturedRuns {
 
   // Of the call's program, not of another that was at its address; null: none.
   Entry* Find(const ProgramCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsDue(const Entry& entry, absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return !is_stopped_ && entry.run == nullptr && !entry.is_taken &&
-           entry.setbacks < kMostSetbacks && now >= entry.next_capture;
-  }
+  bool IsDue(const Entry& entry, absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   static void Pause(Entry* entry, absl::Time now);
+  // After the end of a captured run, or an attempt, that failed or whose contents have gone.
+  static void SetBack(Entry* entry, absl::Time now);
+  // The slot of a captured run that a run has. Null: there is none, or no entry.
+  static Slot* SlotOf(Entry* entry, const CapturedRun& run);
+  // Takes the run's slot away. What is booked for it; null: nothing, or there is no slot.
+  static std::shared_ptr<void> RemoveSlot(Entry* entry, const CapturedRun& run);
   // Whether there is room now, after runs that were not used for long have ended.
   bool MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountIn(const CapturedRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Uncount(const CapturedRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `entry`: that of its program; null: it has gone.
+  // Takes its slot away, too. `entry`: that of its program; null: it has gone.
   void EndRun(Entry* entry, std::unique_ptr<CapturedRun> run, End why, Ended* ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends those of the program's captured runs that no run has and that are `to_end`. Whether there
+  // were any.
+  bool EndIdle(Entry* entry, absl::FunctionRef<bool(const CapturedRun&)> to_end, End why,
+               Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(Result result) { results_[result].fetch_add(1, std::memory_order_relaxed); }
 
   const AclLibrary& acl_;
   const uint64_t max_bytes_;
+  const size_t runs_per_program_;
   const Book book_;
   mutable absl::Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

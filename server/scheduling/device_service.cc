@@ -52,7 +52,7 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
       queue_(QueueOptions(options, device_, captured_), std::move(pinned_zones)),
       plan_counters_(operators.operators().size()),
       probe_counters_(operators.operators().size()),
-      captured_(acl, options.captured_max_bytes,
+      captured_(acl, options.captured_max_bytes, options.captures_per_program,
                 [this](uint32_t tenant, uint64_t bytes) {
                   return queue_.TakeSpareMemory(tenant, bytes);
                 }),
@@ -398,7 +398,7 @@ void DeviceService::DropLanes() { lanes_.reset(); }
 void DeviceService::KeepHouse() {
   const absl::Time now = absl::Now();
   device_.SampleMemory();
-  captured_.DropUnusable();
+  captured_.DropUnusable(absl::Now());
   captured_.DestroyEnded();
   device_.memory().TrimDecayed(now);
   // Lanes look for them only between tasks.

@@ -55,6 +55,7 @@ struct DeviceServiceOptions {
   uint64_t max_workspace_ratio = 1024;
   uint32_t plan_cache_entries = 1024;  // over all lanes
   uint64_t captured_max_bytes = 0;     // of captured runs' arenas; 0: nothing is captured
+  uint32_t captures_per_program = 1;   // captured runs that a program may have at once
   // Before attempts to bring a broken device back: doubled from the first to the longest while
   // attempts fail or the device was up for less than twice the last wait. The first fault of a
   // device that was up for longer is attended to at once.

@@ -229,11 +229,13 @@ void AddPlanCaches(const Scheduler& scheduler, const OperatorTable& operators,
 }
 
 void AddCapturedRuns(const Scheduler& scheduler, DeviceMetrics& metrics) {
-  metrics.Add("opserve_captured_programs",
-              "Prepared programs that are captured, to be replayed as one launch.",
-              MetricType::Gauge, [](const DeviceService& s) { return s.captured().runs(); });
+  metrics.Add(
+      "opserve_captured_programs",
+      "Captured runs of prepared programs, each to be replayed as one launch; a program has "
+      "up to --captures_per_program of them.",
+      MetricType::Gauge, [](const DeviceService& s) { return s.captured().runs(); });
   metrics.Add("opserve_captured_bytes",
-              "Device memory that captured programs keep between their runs; the first to go back "
+              "Device memory that captured runs keep between their replays; the first to go back "
               "when memory is short.",
               MetricType::Gauge, [](const DeviceService& s) { return s.captured().bytes(); });
   metrics.Add("opserve_captured_replays_total", "Requests whose program was replayed.",
@@ -242,12 +244,12 @@ void AddCapturedRuns(const Scheduler& scheduler, DeviceMetrics& metrics) {
   MetricFamilyBuilder captures(
       "opserve_captures_total",
       "Runs of prepared programs that were captured (captured), or were to be and launched, as "
-      "--captured_max_bytes_per_device or the most launches of all captured programs were reached "
+      "--captured_max_bytes_per_device or the most launches of all captured runs were reached "
       "(full), the tenant had no room for the memory (tenant_full) or ACL refused (failed).",
       MetricType::Counter);
   MetricFamilyBuilder ends(
       "opserve_captures_ended_total",
-      "Captured programs that ended, because a resident tensor has other memory (contents), device "
+      "Captured runs that ended, because a resident tensor has other memory (contents), device "
       "memory was short (memory), the prepared program is no more (released), a run failed "
       "(failed) or was cancelled (cancelled), or the device drains (drained) or was reset or "
       "closed (closed).",

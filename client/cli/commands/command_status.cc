@@ -43,9 +43,9 @@ std::vector<std::string> Remarks(const v1::DeviceStatus& device) {
                                    FormatCount(device.quarantines(), "time")));
   }
   if (device.captured_programs() > 0) {
-    remarks.push_back(
-        absl::StrCat(name, " replays ", FormatCount(device.captured_programs(), "captured program"),
-                     ", which keep ", FormatBytes(device.captured_bytes()), " of its memory"));
+    remarks.push_back(absl::StrCat(name, " keeps ", FormatBytes(device.captured_bytes()), " for ",
+                                   FormatCount(device.captured_programs(), "captured run"),
+                                   " of programs"));
   }
   for (const v1::WrongOperator& wrong : device.wrong_operators()) {
     remarks.push_back(
