@@ -19,6 +19,9 @@ from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_messag
 
 Tensor = torch.Tensor
 
+# Of a constant that is part of each program's message; larger ones stay on the pool.
+_MOST_LITERAL_BYTES = 4096
+
 
 class Unsupported(Exception):
     """The pool has nothing for a node; the message names the lack."""
@@ -263,7 +266,7 @@ class _Lowering:
         self._values: dict[torch.fx.Node, Any] = {}  # Value, tuple of them, At, constant
         self._positions: dict[int, int] = {}  # of id(Value) that have one
         self._keep_alive: list[Any] = []
-        self._plan = Plan([], [], [], {}, {}, 0)
+        self._plan = Plan([], [], [], {}, {}, {}, 0)
         self._pending: list[tuple[int, Value]] = []  # results of the builder's program
         self._kept: list[tuple[int, Value]] = []
         self._replaced: list[tuple[int, Value]] = []
@@ -295,9 +298,16 @@ class _Lowering:
         tensor = self._graph
         for name in str(node.target).split("."):
             tensor = getattr(tensor, name)
-        if not isinstance(tensor, Tensor) or tensor.numel() * tensor.itemsize > 4096:
-            raise Unsupported(f"{node.target}: a constant of the graph that is large")
-        return self._literal(tensor)
+        if not isinstance(tensor, Tensor):
+            return tensor  # a graph of a branch
+        if tensor.numel() * tensor.itemsize <= _MOST_LITERAL_BYTES and tensor.dtype in _DTYPES:
+            return self._literal(tensor)
+        if tensor.is_inference():
+            with torch.inference_mode(False):
+                tensor = tensor.clone()  # one with a version, which uploads are known by
+        at = self._new_position(tensor)
+        self._plan.constants[at.position] = tensor
+        return at
 
     def _literal(self, tensor: Tensor) -> Value:
         tensor = tensor.detach().contiguous()
@@ -312,11 +322,12 @@ class _Lowering:
     def _call(self, node: torch.fx.Node) -> Any:
         if node.target is operator.getitem:
             whole = self._values[node.args[0]]
-            if isinstance(whole, At):
-                raise Unsupported("getitem of a tensor")
-            return whole[node.args[1]]
+            if not isinstance(whole, (At, Value)):
+                return whole[node.args[1]]
         checkpoint = len(self._builder.program.invocations)
         try:
+            if isinstance(node.target, torch._ops.HigherOrderOperator):
+                raise Unsupported("it runs graphs of its own")
             arguments, keywords = self._arguments(node)
             is_number = not any(
                 isinstance(one, Value) for one in _leaves((arguments, keywords))
@@ -517,7 +528,9 @@ class _Lowering:
         for one, stays in zip(outputs, self._stays):
             value = self._values[one] if isinstance(one, torch.fx.Node) else one
             is_sent = isinstance(value, At) and value.position in self._sent
-            if isinstance(value, At) and stays and (is_sent or is_backward(self._graph)):
+            if isinstance(value, At) and self._plan.metas[value.position].dtype not in _DTYPES:
+                pass  # no program takes it: it stays here
+            elif isinstance(value, At) and stays and (is_sent or is_backward(self._graph)):
                 # An input of this step that the backward pass needs is not sent again, and a
                 # gradient is no other tensor.
                 value = self._builder.copy(self._take(value))

@@ -87,6 +87,7 @@ class Plan:
         outputs: the graph's own: At, or a constant.
         written: inputs that are changed here, by position, and where their new elements are.
         metas: shape and dtype of values, by position.
+        constants: of the graph, by position; programs take them from the pool.
         unsupported: nodes that run here, by operator, with the reason.
     """
 
@@ -94,6 +95,7 @@ class Plan:
     outputs: list[Any]
     written: list[tuple[int, Any]]
     metas: dict[int, Tensor]
+    constants: dict[int, Tensor]
     unsupported: dict[str, list[str]]
     pool_nodes: int
 

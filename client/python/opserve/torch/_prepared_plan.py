@@ -82,6 +82,7 @@ class PreparedPlan:
             if given is not None:
                 return given
         values: dict[int, Any] = dict(enumerate(residents.known(inputs)))
+        values.update(self._plan.constants)
         for step, program in zip(self._plan.steps, self._programs):
             if isinstance(step, LocalStep):
                 self._run_here(residents, step, values)
@@ -113,7 +114,8 @@ class PreparedPlan:
         given: list[Any] = []
         most = _MOST_BYTES_AHEAD
         for position in step.arguments:
-            one = inputs[position]
+            constant = self._plan.constants.get(position)
+            one = inputs[position] if constant is None else residents.upload(constant)
             if isinstance(one, Tensor):
                 most -= one.nbytes
                 if most < 0:
@@ -124,6 +126,7 @@ class PreparedPlan:
         for position, _ in step.replaced:
             residents.changed(originals[position])
         values: dict[int, Any] = dict(enumerate(inputs))
+        values.update(self._plan.constants)
         for (position, meta), result in zip(self._made, pending):
             values[position] = (
                 Contents(residents, [], result.shape, meta.dtype, result)
@@ -139,7 +142,11 @@ class PreparedPlan:
         program: PreparedProgram,
         values: dict[int, Any],
     ) -> None:
-        arguments = [values[position] for position in step.arguments]
+        constants = self._plan.constants
+        arguments = [
+            residents.upload(constants[position]) if position in constants else values[position]
+            for position in step.arguments
+        ]
         tensors = [(i, one) for i, one in enumerate(arguments) if isinstance(one, Tensor)]
         passing = []  # only for this run
         for number, tensor in beyond_one_message(tensors):
