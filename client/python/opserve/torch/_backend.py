@@ -7,11 +7,11 @@ import contextlib
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 import torch
-from functorch.compile import make_boxed_func
+from functorch.compile import default_partition, make_boxed_func
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 
@@ -22,6 +22,7 @@ from opserve.torch import _decompositions
 from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
 from opserve.torch._graph import lower, metas_of
+from opserve.torch._local_nodes import left_out, listing, unsupported_nodes
 from opserve.torch._nodes import is_backward, running_statistics, written_inputs
 from opserve.torch._plan import Plan
 from opserve.torch._pool_parameter import adopt
@@ -47,7 +48,7 @@ class UnsupportedError(RuntimeError):
 
 
 class LocalNodesWarning(UserWarning):
-    """Some nodes of a model run here, because the pool lacks them."""
+    """Parts of a model run here: the pool lacks nodes, or torch leaves them out of graphs."""
 
 
 class Backend:
@@ -71,8 +72,10 @@ class Backend:
         Args:
             client: None: one connected to the default target when first needed. Of several
                 daemons: Client(target, balance=False).
-            strict: nodes that the pool lacks are an UnsupportedError that lists them; else they
-                run here, and a LocalNodesWarning names them once.
+            strict: nodes that the pool lacks are an UnsupportedError that lists those of forward
+                and backward pass before anything runs; else they run here, and a
+                LocalNodesWarning names each operator once. A LocalNodesWarning also names what
+                torch leaves out of its graphs; torch.compile(fullgraph=True) refuses that.
             lease: of tensors on the pool, in seconds; it is renewed while they are needed.
             checkpoint_every: steps of an optimizer of opserve.torch.optim after which all that
                 is on the pool is downloaded. If a device or daemon is lost, it is brought back
@@ -103,10 +106,11 @@ class Backend:
         self._lease = lease
         self._lock = threading.Lock()
         self._residents: Optional[Residents] = None  # guarded by _lock
-        self._warned: set[str] = set()  # likewise
+        self._warned: set[str] = set()  # likewise; what warnings have named
         # Optimizers that take gradients from the pool.
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._compiling = threading.local()  # its inputs: those of the model that is compiled
+        # Its inputs: those of the model that is compiled. Its backward: the graph of that pass.
+        self._compiling = threading.local()
         self.plans: list[Plan] = []  # all that were made, for explain()
 
     def __call__(
@@ -117,14 +121,23 @@ class Backend:
             bw_compiler=self._compile,
             inference_compiler=self._compile,
             decompositions=decompositions(),
+            partition_fn=self._partition,
             keep_inference_input_mutations=True,  # those of a training, too
         )
         self._compiling.inputs = inputs
+        self._name_once("these parts", {part: part for part in left_out(graph)})
         try:
             compiled: Callable[..., Any] = compiler(graph, inputs)
         finally:
             del self._compiling.inputs
+            self._compiling.backward = None
         return compiled
+
+    def _partition(self, joint: Any, inputs: Any, **options: Any) -> Any:
+        """Forward and backward graph; strict mode looks at both before the first one runs."""
+        forward, backward = default_partition(joint, inputs, **options)
+        self._compiling.backward = backward
+        return forward, backward
 
     @property
     def client(self) -> Client:
@@ -168,10 +181,22 @@ class Backend:
         self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
     ) -> Callable[..., Any]:
         self._adopt(graph, static)
-        boxed: Callable[..., Any] = make_boxed_func(
-            _Runner(self, graph, static, returned)
-        )
+        runner: Callable[..., Any] = _Runner(self, graph, static, returned)
+        if self._strict and not is_backward(graph):
+            refused = self._refused(graph)
+            if refused:
+                runner = _Refusal(_refusal(refused))
+        boxed: Callable[..., Any] = make_boxed_func(runner)
         return boxed
+
+    def _refused(self, forward: torch.fx.GraphModule) -> list[str]:
+        """What the pool lacks of the graph, and of the backward graph that belongs to it."""
+        backward = getattr(self._compiling, "backward", None)
+        found = list(listing(unsupported_nodes(forward)).values())
+        if backward is not None:
+            texts = listing(unsupported_nodes(backward)).values()
+            found += [f"backward pass: {text}" for text in texts]
+        return found
 
     def _adopt(self, graph: torch.fx.GraphModule, static: set[int]) -> None:
         """Buffers that the graph changes on the pool come home when they are read.
@@ -192,18 +217,19 @@ class Backend:
         self.plans.append(plan)
         if not plan.unsupported:
             return
-        named = ", ".join(
-            f"{name} ({len(reasons)}: {reasons[0]})"
-            for name, reasons in sorted(plan.unsupported.items())
-        )
+        texts = listing(plan.unsupported)
         if self._strict:
-            raise UnsupportedError(f"the pool cannot run {named}")
+            raise UnsupportedError(_refusal(texts.values()))
+        self._name_once("these nodes", texts)
+
+    def _name_once(self, parts: str, texts: Mapping[str, str]) -> None:
+        """Warns of what runs here, but of each key once."""
         with self._lock:
-            new = [name for name in plan.unsupported if name not in self._warned]
-            self._warned.update(new)
+            new = [text for key, text in texts.items() if key not in self._warned]
+            self._warned.update(texts)
         if new:
             warnings.warn(
-                f"these nodes run here, not on the pool: {named}",
+                f"{parts} run here, not on the pool: {', '.join(new)}",
                 LocalNodesWarning,
                 stacklevel=level_of_caller(),
             )
@@ -216,6 +242,20 @@ def _check_target(client: Client) -> None:
             f"the client's calls go round the daemons at {target.uri}, but tensors stay with one: "
             "pass Client(target, balance=False)"
         )
+
+
+class _Refusal:
+    """In place of a graph with nodes that the pool lacks: an error that lists them."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __call__(self, *_: Any) -> Any:
+        raise UnsupportedError(self._message)
+
+
+def _refusal(texts: Iterable[str]) -> str:
+    return "\n  ".join(["the pool cannot run these nodes:", *texts])
 
 
 class _Runner:

@@ -253,6 +253,7 @@ class _Lowering:
         self._graph = graph
         self._inputs = list(zip(inputs, is_sent))
         self._stays = stays
+        self._symbols: Optional[dict[Any, int]] = None  # values of symbols in shapes
         # Nodes that write inputs, by input, until they are done.
         self._writes = written_inputs(graph)
         self._writing = set(self._writes.values())
@@ -393,8 +394,29 @@ class _Lowering:
             if node.target in self._views:
                 value = node.meta.get("val")
                 if value is not None:
-                    return _fake_to_meta(value)
+                    return self._meta_of(value)
             raise Unsupported(str(error).splitlines()[0]) from None
+
+    def _meta_of(self, value: Any) -> Any:
+        """Of a node's value as torch compiled it, whose extents may be symbols."""
+        if not isinstance(value, Tensor):
+            return tuple(self._meta_of(one) for one in value)
+        shape = [self._extent(one) for one in value.shape]
+        return torch.empty(shape, dtype=value.dtype, device="meta")
+
+    def _extent(self, extent: Any) -> int:
+        if not isinstance(extent, torch.SymInt):
+            return int(extent)
+        if self._symbols is None:
+            self._symbols = {}
+            placeholders = [one for one in self._graph.graph.nodes if one.op == "placeholder"]
+            for node, (given, _) in zip(placeholders, self._inputs):
+                value = node.meta.get("val")
+                pairs = zip(value.shape, given.shape) if isinstance(given, Tensor) else [(value, given)]
+                for symbol, number in pairs:
+                    if isinstance(symbol, torch.SymInt):
+                        self._symbols[symbol.node.expr] = number
+        return int(extent.node.expr.subs(self._symbols))
 
     def _lower(self, node: torch.fx.Node, arguments: Any, keywords: Any, metas: Any) -> Any:
         self._builder.node, self._builder.result = node, metas
@@ -421,11 +443,11 @@ class _Lowering:
         self._end_program()
         value = node.meta["val"]
         if isinstance(value, Tensor):
-            result: Any = self._new_position(_fake_to_meta(value))
+            result: Any = self._new_position(self._meta_of(value))
             first = result.position
         else:
             result = tuple(
-                None if one is None else self._new_position(_fake_to_meta(one))
+                None if one is None else self._new_position(self._meta_of(one))
                 for one in value
             )
             first = next(at.position for at in result if at is not None)
@@ -551,12 +573,6 @@ def _output(value: Value) -> OutputOf:
 
 def _name(node: torch.fx.Node) -> str:
     return str(node.target)
-
-
-def _fake_to_meta(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return torch.empty(tuple(value.shape), dtype=value.dtype, device="meta")
-    return tuple(_fake_to_meta(one) for one in value)
 
 
 def _check_dtypes(metas: Any) -> None:
