@@ -282,7 +282,7 @@ def test_explain_tells_nodes_and_bytes_without_a_daemon() -> None:
     forward, backward = told.graphs
     assert (forward.name, backward.name) == ("forward", "backward")
     assert (forward.local_nodes, backward.local_nodes) == (0, 0)
-    assert (forward.programs, backward.programs) == (1, 1)
+    assert (len(forward.programs), len(backward.programs)) == (1, 1)
     assert forward.bytes_up == 16 * 20 * 4
     assert forward.bytes_down == backward.bytes_up == 16 * 2 * 4
     assert told.parameter_bytes == backward.bytes_down == (20 * 8 + 8 + 8 * 2 + 2) * 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional
 
@@ -15,9 +16,29 @@ from opserve.torch._backend import Backend, gradients_of_parameters
 from opserve.torch._graph import lower
 from opserve.torch._nodes import is_backward
 from opserve.torch._plan import At, Plan, PoolStep
+from opserve.torch._residency import _MOST_SPARE_BYTES
 from opserve.torch.optim import PoolOptimizer
 
 Tensor = torch.Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramFacts:
+    """One program, which is one request.
+
+    Attributes:
+        nodes: ATen nodes that it serves.
+        operators: of the pool that it invokes.
+        sent, resident: its inputs, by dtype and shape: tensors that travel with each run, and
+            those that are on the pool.
+        peak_bytes: device memory of its own tensors, at least.
+    """
+
+    nodes: int
+    operators: int
+    sent: tuple[str, ...]
+    resident: tuple[str, ...]
+    peak_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +48,7 @@ class GraphFacts:
     Attributes:
         name: "forward", "backward" or, without gradients, "inference"; "step" of an optimizer.
         pool_nodes, local_nodes: ATen nodes that run on the pool, and here.
-        programs: requests that one run of the graph makes.
+        programs: that one run of the graph makes, in their order.
         bytes_up, bytes_down: of tensors that travel in each run: the batch, results, gradients;
             not parameters, which are sent when they have changed.
         bytes_kept: of the tensors that stay on the pool for the backward pass.
@@ -38,7 +59,7 @@ class GraphFacts:
     name: str
     pool_nodes: int
     local_nodes: int
-    programs: int
+    programs: tuple[ProgramFacts, ...]
     bytes_up: int
     bytes_down: int
     bytes_kept: int
@@ -46,18 +67,21 @@ class GraphFacts:
     peak_bytes: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Explanation:
-    """The findings of `explain`; printed, it is a table.
+    """The findings of `explain`; its text is a page with tables.
 
     Attributes:
-        parameter_bytes: of parameters and buffers.
+        parameter_bytes: of parameters and buffers, and of large constants of the graphs.
+        changed_bytes: of parameters that an optimizer of torch.optim changes here in each step,
+            so that they are sent again.
         state_bytes: of the optimizer's state.
-        unsupported: nodes that the pool lacks, by operator: how many, and why the first runs here.
+        unsupported: nodes that the pool lacks, by operator: how many, and why they run here.
     """
 
     graphs: tuple[GraphFacts, ...]
     parameter_bytes: int
+    changed_bytes: int
     state_bytes: int
     unsupported: dict[str, tuple[int, str]]
 
@@ -65,37 +89,39 @@ class Explanation:
     def peak_bytes(self) -> int:
         """Device memory of a step, at least.
 
-        Parameters and state, and either the graphs' kept tensors and the largest program, or, in
-        an optimizer's step, the gradients and its results.
+        Parameters and state, and with the largest of them: a graph's largest program and what the
+        graphs before have left for the backward pass or for the optimizer, or the optimizer's own
+        results beside the gradients. With an optimizer of the pool, gradients of the step before
+        are there, too: their memory is used again.
         """
-        graphs = [graph for graph in self.graphs if graph.name != "step"]
-        steps = [graph for graph in self.graphs if graph.name == "step"]
-        kept = sum(graph.bytes_kept for graph in graphs)
-        largest = max((graph.peak_bytes for graph in graphs), default=0)
-        gradients = sum(graph.bytes_of_gradients for graph in graphs)
-        stepping = max((gradients + step.peak_bytes for step in steps), default=0)
-        return self.parameter_bytes + self.state_bytes + max(kept + largest, stepping)
+        gradients = sum(graph.bytes_of_gradients for graph in self.graphs)
+        left, most = min(gradients, _MOST_SPARE_BYTES), 0
+        for graph in self.graphs:
+            if graph.name == "step":
+                left = gradients  # nothing else
+            most = max(most, left + graph.peak_bytes)
+            left += graph.bytes_kept + graph.bytes_of_gradients
+        return self.parameter_bytes + self.state_bytes + most
 
     @property
     def bytes_up(self) -> int:
         """Of the tensors that are sent in each step."""
-        return sum(graph.bytes_up for graph in self.graphs)
+        return self.changed_bytes + sum(graph.bytes_up for graph in self.graphs)
 
     @property
     def bytes_down(self) -> int:
         """Of the tensors that come back in each step."""
         return sum(graph.bytes_down for graph in self.graphs)
 
-    def __str__(self) -> str:
-        names = "graph", "nodes", "here", "programs", "up", "down", "kept", "gradients", "memory"
-        rows = [names]
+    def __repr__(self) -> str:
+        graphs = [("graph", "nodes", "here", "up", "down", "kept", "gradients", "memory")]
+        programs = [("program", "nodes", "operators", "memory", "inputs")]
         for graph in self.graphs:
-            rows.append(
+            graphs.append(
                 (
                     graph.name,
                     str(graph.pool_nodes),
                     str(graph.local_nodes),
-                    str(graph.programs),
                     _bytes_text(graph.bytes_up),
                     _bytes_text(graph.bytes_down),
                     _bytes_text(graph.bytes_kept),
@@ -103,17 +129,20 @@ class Explanation:
                     _bytes_text(graph.peak_bytes),
                 )
             )
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = [
-            "  ".join(
-                [row[0].ljust(widths[0])]
-                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
-            )
-            for row in rows
-        ]
+            for number, program in enumerate(graph.programs, 1):
+                programs.append(
+                    (
+                        f"{graph.name} {number}" if len(graph.programs) > 1 else graph.name,
+                        str(program.nodes),
+                        str(program.operators),
+                        _bytes_text(program.peak_bytes),
+                        f"{len(program.resident)} on the pool; sent: {_names(program.sent)}",
+                    )
+                )
+        lines = [*_table(graphs), "", *_table(programs), ""]
         lines.append(
-            f"parameters and buffers: {_bytes_text(self.parameter_bytes)}, sent when they have "
-            "changed here"
+            f"parameters and buffers: {_bytes_text(self.parameter_bytes)}, of which "
+            f"{_bytes_text(self.changed_bytes)} change here and are sent in each step"
             + (f"; optimizer: {_bytes_text(self.state_bytes)}" if self.state_bytes else "")
         )
         lines.append(
@@ -133,11 +162,12 @@ def explain(
 ) -> Explanation:
     """Says how `model` would run on the pool with these inputs. Needs no daemon.
 
-    print() it before a training begins. Nothing of the model is computed: a model that decides
-    by its results how it goes on is seen with zeros as results.
+    Prints it, but in an interactive session, which shows the result itself. Nothing of the model
+    is computed: a model that decides by its results how it goes on is seen with zeros as results.
 
     Args:
-        optimizer: that trains it. With one of opserve.torch.optim, gradients stay on the pool.
+        optimizer: that trains it. With one of opserve.torch.optim, gradients stay on the pool; with
+            another one, its parameters are sent again in each step.
     """
     facts = optimizer.facts() if isinstance(optimizer, PoolOptimizer) else None
     explainer = _Explainer(facts is not None)
@@ -145,8 +175,10 @@ def explain(
     tensors: list[Tensor] = []
     if isinstance(model, torch.nn.Module):
         tensors += [*model.parameters(), *model.buffers()]
+    trained: list[Tensor] = []
     if optimizer is not None:
-        tensors += [one for group in optimizer.param_groups for one in group["params"]]
+        trained = [one for group in optimizer.param_groups for one in group["params"]]
+        tensors += trained
     try:
         given = torch.compile(model, backend=explainer)(*inputs, **keywords)
         go_back(model, given, (inputs, keywords), torch.zeros_like)
@@ -154,18 +186,30 @@ def explain(
         torch._dynamo.reset()
     unsupported: dict[str, list[str]] = {}
     for plan in explainer.plans:
+        tensors += plan.constants.values()
         for name, reasons in plan.unsupported.items():
             unsupported.setdefault(name, []).extend(reasons)
-    state_bytes = 0
+    state_bytes = changed_bytes = 0
     if facts is not None:
         nodes, bytes_up, state_bytes, peak = facts
-        explainer.graphs.append(GraphFacts("step", nodes, 0, 1, bytes_up, 0, 0, 0, peak))
-    return Explanation(
+        step = ProgramFacts(nodes, nodes, (), _texts(trained), peak)
+        explainer.graphs.append(GraphFacts("step", nodes, 0, (step,), bytes_up, 0, 0, 0, peak))
+    else:
+        used = {id(one) for one in trained if one.requires_grad} & explainer.used
+        changed_bytes = sum({id(one): one.nbytes for one in trained if id(one) in used}.values())
+    found = Explanation(
         tuple(explainer.graphs),
         sum(one.nbytes for one in {id(one): one for one in tensors}.values()),
+        changed_bytes,
         state_bytes,
-        {name: (len(reasons), reasons[0]) for name, reasons in unsupported.items()},
+        {
+            name: (len(reasons), "; ".join(dict.fromkeys(reasons)))
+            for name, reasons in unsupported.items()
+        },
     )
+    if not hasattr(sys, "ps1"):
+        print(found)
+    return found
 
 
 def go_back(
@@ -203,6 +247,7 @@ class _Explainer(Backend):
         super().__init__()
         self._keeps_gradients = keeps_gradients
         self.graphs: list[GraphFacts] = []
+        self.used: set[int] = set()  # ids of the graphs' inputs
 
     def _runner(
         self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
@@ -217,6 +262,7 @@ class _Explainer(Backend):
             for index, node in enumerate(placeholders)
         ]
         examples = [_example(node) for node in placeholders]
+        self.used |= set(map(id, getattr(self._compiling, "inputs", ())))
         with unset_fake_temporarily():  # constants are real
             staying = (
                 gradients_of_parameters(graph, count) if self._keeps_gradients else set()
@@ -227,20 +273,22 @@ class _Explainer(Backend):
         self.plans.append(plan)
         results = [one for i, one in enumerate(plan.outputs[:count]) if i not in staying]
         results += [source for _, source in plan.written]
+        tensors = [sent for one, sent in zip(examples, is_sent) if isinstance(one, Tensor)]
+        is_resident = {position for position, sent in enumerate(tensors) if not sent}
+        programs = tuple(
+            _program(plan, step, is_resident) for step in plan.steps if isinstance(step, PoolStep)
+        )
         self.graphs.append(
             GraphFacts(
                 graph_name(graph, returned),
                 plan.pool_nodes,
                 sum(len(reasons) for reasons in plan.unsupported.values()),
-                sum(isinstance(step, PoolStep) for step in plan.steps),
+                programs,
                 _bytes(one for one, sent in zip(examples, is_sent) if sent),
                 _bytes(_metas(plan, results)),
                 _bytes(_metas(plan, plan.outputs[count:])),
                 _bytes(_metas(plan, [plan.outputs[i] for i in sorted(staying)])),
-                max(
-                    (_peak(step) for step in plan.steps if isinstance(step, PoolStep)),
-                    default=0,
-                ),
+                max((one.peak_bytes for one in programs), default=0),
             )
         )
 
@@ -277,6 +325,49 @@ def _bytes(values: Iterable[Any]) -> int:
     return sum(
         one.numel() * one.itemsize for one in values if isinstance(one, Tensor)
     )
+
+
+def _program(plan: Plan, step: PoolStep, resident: set[int]) -> ProgramFacts:
+    """`resident`: positions of the graph's inputs that are on the pool."""
+    sends, there = [], []
+    before = plan.steps[: plan.steps.index(step)]
+    kept = {
+        position for one in before if isinstance(one, PoolStep) for position, _ in one.kept
+    }
+    for position in step.arguments:
+        # Results of nodes that run here are sent, and those of programs before it are there.
+        is_there = position in resident or position in plan.constants or position in kept
+        (there if is_there else sends).append(plan.metas[position])
+    nodes = {node for node in step.nodes.values() if node is not None}
+    return ProgramFacts(
+        len(nodes), len(step.program.invocations), _texts(sends), _texts(there), _peak(step)
+    )
+
+
+def _texts(tensors: Iterable[Tensor]) -> tuple[str, ...]:
+    return tuple(
+        f"{str(one.dtype).rpartition('.')[2]}{list(one.shape)}".replace(" ", "")
+        for one in tensors
+    )
+
+
+def _names(texts: Sequence[str], most: int = 4) -> str:
+    more = [f"{len(texts) - most} more"] if len(texts) > most else []
+    return ", ".join([*texts[:most], *more]) or "nothing"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: its first column and a last one of text to the left, others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    last = len(widths) - 1
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 or column == last and rows[0][last] == "inputs"
+            else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _peak(step: PoolStep) -> int:
