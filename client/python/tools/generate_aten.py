@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PACKAGE))
+sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tools")]
 
+import unused_operators  # noqa: E402
 from opserve.torch import _decompositions, _lowerings  # noqa: E402
 
 PAGE = PACKAGE / "ATEN.md"
@@ -25,7 +26,7 @@ def lines(targets: Iterable[Any]) -> str:
     text: list[str] = []
     for name in names:
         word = f"`{name}`"
-        if text and len(text[-1]) + len(word) + 2 <= WIDTH:
+        if text and len(text[-1]) + len(word) + 3 <= WIDTH:
             text[-1] += f", {word}"
         else:
             text.append(word)
@@ -33,11 +34,14 @@ def lines(targets: Iterable[Any]) -> str:
 
 
 def page() -> str:
+    reasons = "\n\n".join(
+        f"{reason}:\n\n{lines(names)}" for reason, names in unused_operators.unused().items()
+    )
     return f"""# ATen nodes on the pool
 
 Written by `tools/generate_aten.py` from the tables of `opserve/torch`. A model's forward and backward graphs come from
-torch's own compiler (AOTAutograd), which takes composite functions apart; these nodes remain. Nodes that are not here are
-taken apart further where torch has a rule for it, or run on the client's machine and are named once
+torch's own compiler (AOTAutograd), which takes composite functions apart; these nodes remain. Nodes that are not here
+are taken apart further where torch has a rule for it, or run on the client's machine and are named once
 ([Train on the pool](TRAINING.md)).
 
 ## Computed by operators of the pool
@@ -51,6 +55,10 @@ taken apart further where torch has a rule for it, or run on the client's machin
 ## Taken apart by opserve
 
 {lines(_decompositions.DECOMPOSITIONS)}
+
+## Operators of the pool that no node needs
+
+{reasons}
 """
 
 

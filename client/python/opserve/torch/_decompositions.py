@@ -201,7 +201,30 @@ def _embedding_bag_any_backward(
     )
 
 
+def _add_scaled(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product.expand(torch.broadcast_shapes(x.shape, product.shape)).clone()
+    return (x if beta == 1 else x * beta) + product
+
+
+def _addmv(x: Tensor, matrix: Tensor, vector: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    return _add_scaled(x, torch.mv(matrix, vector), beta, alpha)
+
+
+def _addbmm(x: Tensor, left: Tensor, right: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    return _add_scaled(x, torch.bmm(left, right).sum(0), beta, alpha)
+
+
+def _clamp(x: Tensor, low: Optional[Tensor] = None, high: Optional[Tensor] = None) -> Tensor:
+    x = x if low is None else torch.maximum(x, low)
+    return x if high is None else torch.minimum(x, high)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.addmv.default: _addmv,
+    aten.addbmm.default: _addbmm,
+    aten.clamp.Tensor: _clamp,
     aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention_backward,
     aten._embedding_bag.default: _embedding_bag,

@@ -87,6 +87,9 @@ _UNARY = {
     aten.asin.default: "Asin",
     aten.acos.default: "Acos",
     aten.atan.default: "Atan",
+    aten.asinh.default: "Asinh",
+    aten.acosh.default: "Acosh",
+    aten.atanh.default: "Atanh",
     aten.erf.default: "Erf",
     aten.erfc.default: "Erfc",
     aten.exp2.default: "Exp2",
@@ -274,6 +277,16 @@ for _short in ("and", "or", "xor"):
         LOWERINGS[_overload] = _bitwise(_short.capitalize())
 
 
+@lowers(aten.isnan.default)
+def _isnan(b: Builder, x: Value) -> Value:
+    return b.op("NeTensor", self=x, other=x)  # only NaN differs from itself
+
+
+@lowers(aten.isinf.default)
+def _isinf(b: Builder, x: Value) -> Value:
+    return b.op("IsInf", x=x)
+
+
 @lowers(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
 def _where(b: Builder, condition: Value, x: Any, y: Any) -> Value:
     dtype = b.result.dtype
@@ -375,6 +388,19 @@ def _leaky_relu_backward(
         negative_slope=slope,
         self_is_result=is_result,
     )
+
+
+@lowers(aten._prelu_kernel.default)
+def _prelu(b: Builder, x: Value, weight: Value) -> Value:
+    """`weight` broadcasts; torch gives it one element, or one for each channel."""
+    if x.dtype != torch.float64:
+        slopes = b.view(torch.Tensor.view, weight, (-1,))
+        return b.op("Prelu", self=x, weight=slopes)
+    scaled = b.op("Mul", self=x, other=weight, meta=b.result)
+    zero = tensor(b, 0, x.dtype)
+    shape = torch.empty(x.shape, dtype=torch.bool, device="meta")
+    is_above = b.op("GtTensor", self=x, other=zero, meta=shape)
+    return b.op("SWhere", condition=is_above, self=x, other=scaled)
 
 
 @lowers(aten.elu.default)
@@ -591,6 +617,25 @@ def _var_mean(
 def _cumsum(b: Builder, x: Value, dim: int, dtype: Any = None) -> Value:
     name = str(b.result.dtype).rpartition(".")[2]
     return b.op("Cumsum", self=b.cast(x, b.result.dtype), dim=dim, dtype=name)
+
+
+@lowers(aten.cumprod.default)
+def _cumprod(b: Builder, x: Value, dim: int, dtype: Any = None) -> Value:
+    name = str(b.result.dtype).rpartition(".")[2]
+    return b.op("Cumprod", input=b.cast(x, b.result.dtype), dim=dim, dtype=name)
+
+
+@lowers(aten.prod.dim_int)
+def _prod_dim(
+    b: Builder, x: Value, dim: int, keepdim: bool = False, dtype: Any = None
+) -> Value:
+    name = str(b.result.dtype).rpartition(".")[2]
+    return b.op("ProdDim", self=x, dim=dim, keep_dim=keepdim, dtype=name)
+
+
+@lowers(aten.prod.default)
+def _prod(b: Builder, x: Value, dtype: Any = None) -> Value:
+    return _prod_dim(b, b.view(torch.Tensor.view, x, (-1,)), 0)
 
 
 @lowers(aten.topk.default)
