@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import tracemalloc
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import opserve
@@ -122,11 +124,53 @@ def test_a_full_memory_is_a_reason_for_a_snapshot(
     with opserve.Client(daemon.target) as client:
         Losing(client, daemon, {20}, "before")
         backend = opserve.torch.backend(
-            client, strict=True, checkpoint_every=1000, checkpoint_bytes=4000
+            client, strict=True, checkpoint_every=1000, checkpoint_bytes=40_000
         )
         assert train(backend) == undisturbed[1]
         checkpoints = backend.residents().checkpoints
-        assert checkpoints is not None and checkpoints._bytes <= 4000 + 4096
+        assert checkpoints is not None and checkpoints._bytes <= 40_000 + 30_000
+
+
+def test_the_steps_of_an_optimizer_fill_the_memory_too(
+    client: opserve.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 1 << 19
+    snapshots: list[int] = []
+    take = client.snapshot
+
+    def snapshot(tensors: Sequence[Any], **options: Any) -> list[Any]:
+        if len(tensors) > 1:
+            snapshots.append(len(tensors))
+        return take(tensors, **options)
+
+    monkeypatch.setattr(client, "snapshot", snapshot)
+    backend = opserve.torch.backend(
+        client, strict=True, checkpoint_every=10**6, checkpoint_bytes=most
+    )
+    # Of many small parameters: the names of a step take more memory than its batch.
+    model = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(20)])
+    run = torch.compile(model, backend=backend)
+    optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-3, backend=backend)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        run(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        grown = []
+        for _ in range(30):
+            step()
+            grown.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+
+    assert len(snapshots) >= 2
+    assert max(grown) < 1.5 * most
 
 
 @pytest.mark.parametrize("kernel", ["aclnnAddmm", "aclnnApplyAdamWV2"])

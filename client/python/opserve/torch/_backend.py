@@ -81,8 +81,8 @@ class Backend:
                 is on the pool is downloaded. If a device or daemon is lost, it is brought back
                 to another one, and later programs run again; the caller notices only time.
                 None: a loss is an error.
-            checkpoint_bytes: of the tensors sent since, which are remembered; more of them are a
-                reason for the next snapshot.
+            checkpoint_bytes: of the tensors sent and the programs run since, which are remembered;
+                more is a reason for the next snapshot.
             ahead: steps of optimizers of opserve.torch.optim that may be asked for before the
                 first of them has ended; one more waits. A loss that the graph itself computes
                 comes home when it is read, and an error of a step is raised by the next use of the

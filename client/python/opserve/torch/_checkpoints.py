@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
@@ -69,7 +70,8 @@ class Checkpoints:
         """
         Args:
             every: steps of an optimizer between snapshots.
-            most_bytes: of the tensors sent since; more is a reason for a snapshot, too.
+            most_bytes: of the tensors sent and the programs run since, in this process's memory;
+                more is a reason for a snapshot, too.
         """
         self._lock = threading.RLock()  # guards all that follows
         self._client = client
@@ -89,8 +91,7 @@ class Checkpoints:
             resident = self._repeat(
                 residents, lambda: self._client.upload(tensor, lease=self._lease), again=True
             )
-            self._events.append(_Upload(resident.handle, tensor.detach().clone()))
-            self._bytes += tensor.nbytes
+            self._remember(_Upload(resident.handle, tensor.detach().clone()))
             return resident
 
     def download(self, residents: Residents, resident: ResidentTensor) -> Any:
@@ -123,9 +124,14 @@ class Checkpoints:
                         remembered.append((name, one.shape))
                     else:
                         remembered.append(one.detach().clone())
-                        self._bytes += one.nbytes
-                self._events.append(_Run(program, remembered, attributes, kept))
+                self._remember(_Run(program, remembered, attributes, kept))
             return results
+
+    def _remember(self, event: Union[_Upload, _Run]) -> None:
+        self._events.append(event)
+        # Without the program, of which all runs are one's.
+        parts = [one for one in vars(event).values() if not isinstance(one, PreparedProgram)]
+        self._bytes += _bytes_of(parts)
 
     def now(self, resident: ResidentTensor) -> ResidentTensor:
         """Where a tensor is that had this handle before a loss."""
@@ -238,6 +244,18 @@ class Checkpoints:
         if name is None or name not in self._current:
             return one
         return dataclasses.replace(self._current[name], shape=one.shape)
+
+
+def _bytes_of(value: Any) -> int:
+    """Host memory of a value with its parts; those that it shares with other values count, too."""
+    size = sys.getsizeof(value)
+    if isinstance(value, Tensor):
+        return size + value.nbytes
+    if isinstance(value, Mapping):
+        return size + sum(_bytes_of(key) + _bytes_of(one) for key, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return size + sum(map(_bytes_of, value))
+    return size
 
 
 def _may_be_mended(error: errors.OpserveError) -> bool:
