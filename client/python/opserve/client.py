@@ -5,8 +5,10 @@ from __future__ import annotations
 import collections
 import contextlib
 import datetime
+import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
@@ -111,7 +113,8 @@ class Client(_connection.ClientBase, Operators[Any]):
         super().__init__(options)
         # Handles of prepared programs for the daemon to forget; bounded, as it forgets them anyway.
         self._given_up_programs: collections.deque[bytes] = collections.deque(maxlen=1024)
-        self._lock = threading.Lock()  # guards _channel and _is_closed
+        self._lock = threading.Lock()  # guards _channel, _is_closed and _close_queues
+        self._close_queues: weakref.WeakSet[queue.SimpleQueue[Any]] = weakref.WeakSet()
         # By method, with the channel that they belong to: to make one takes longer than to find it.
         self._methods: dict[tuple[str, str], tuple[Any, Any]] = {}
         self._minder = CallMinder()
@@ -374,8 +377,19 @@ class Client(_connection.ClientBase, Operators[Any]):
             self._is_closed = True
             channel, self._channel = self._channel, None
             self._methods.clear()
+            waiting = list(self._close_queues)
+        for one in waiting:
+            one.put(None)
         if channel is not None:
             channel.close()
+
+    def _put_when_closed(self, waiting: queue.SimpleQueue[Any]) -> None:
+        """None comes into the queue when the client is closed; at once if it is."""
+        with self._lock:
+            if not self._is_closed:
+                self._close_queues.add(waiting)
+                return
+        waiting.put(None)
 
     def __enter__(self) -> Client:
         self._check_usable()

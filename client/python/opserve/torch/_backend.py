@@ -111,7 +111,7 @@ class Backend:
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         # Its inputs: those of the model that is compiled. Its backward: the graph of that pass.
         self._compiling = threading.local()
-        self.plans: list[Plan] = []  # all that were made, for explain()
+        self.plans: weakref.WeakSet[Plan] = weakref.WeakSet()  # of graphs that are there
 
     def __call__(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Tensor], **_: Any
@@ -214,7 +214,7 @@ class Backend:
 
     def check(self, plan: Plan) -> None:
         """UnsupportedError, or a warning, if the plan has nodes that run here."""
-        self.plans.append(plan)
+        self.plans.add(plan)
         if not plan.unsupported:
             return
         texts = listing(plan.unsupported)
@@ -391,6 +391,10 @@ class _Runner:
         plan = lower(self._graph, metas_of(arguments), is_sent, stays, changes)
         self._backend.check(plan)
         prepared = PreparedPlan(plan, self._backend.client, self._backend._lease)
+        residents = self._backend.residents()
+        residents.keep(prepared)
+        if not self._plans:
+            residents.release_after(self)
         self._plans[signature] = prepared
         if len(self._plans) > _MOST_PLANS:
             self._plans.popitem(last=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import torch
@@ -103,7 +104,12 @@ class KnownTensors:
     That takes less time than by all that names the elements that a tensor shows. Thread-safe.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        """
+        Args:
+            on_end: called at any moment when one of the tensors is gone.
+        """
+        self._on_end = on_end
         self._entries: dict[int, tuple[weakref.ref[torch.Tensor], Entry]] = {}
 
     def find(self, tensor: torch.Tensor) -> Optional[Entry]:
@@ -118,12 +124,13 @@ class KnownTensors:
         return entry if entry.storage.address == tensor.untyped_storage()._cdata else None
 
     def add(self, tensor: torch.Tensor, entry: Entry) -> None:
-        number, entries = id(tensor), self._entries
+        number, entries, on_end = id(tensor), self._entries, self._on_end
 
         def forget(there: weakref.ref[torch.Tensor]) -> None:
             known = entries.get(number)
             if known is not None and known[0] is there:
                 del entries[number]
+                on_end()
 
         entries[number] = weakref.ref(tensor, forget), entry
 

@@ -185,7 +185,7 @@ def explain(
     finally:
         torch._dynamo.reset()
     unsupported: dict[str, list[str]] = {}
-    for plan in explainer.plans:
+    for plan in explainer.lowered:
         tensors += plan.constants.values()
         for name, reasons in plan.unsupported.items():
             unsupported.setdefault(name, []).extend(reasons)
@@ -248,6 +248,7 @@ class _Explainer(Backend):
         self._keeps_gradients = keeps_gradients
         self.graphs: list[GraphFacts] = []
         self.used: set[int] = set()  # ids of the graphs' inputs
+        self.lowered: list[Plan] = []
 
     def _runner(
         self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
@@ -270,7 +271,7 @@ class _Explainer(Backend):
             stays = [i >= count or i in staying for i in range(len(given))]
             changes = [not sent for sent in is_sent]
             plan = lower(graph, examples, is_sent, stays, changes)
-        self.plans.append(plan)
+        self.lowered.append(plan)
         results = [one for i, one in enumerate(plan.outputs[:count]) if i not in staying]
         results += [source for _, source in plan.written]
         tensors = [sent for one, sent in zip(examples, is_sent) if isinstance(one, Tensor)]

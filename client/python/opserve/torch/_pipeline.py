@@ -139,6 +139,11 @@ class Pipeline:
             self._take_answers()
             self._raise_failure()
 
+    def take_answers(self) -> None:
+        """Waits for all requests on their way. An error of one is raised by the next use."""
+        with self.lock:
+            self._take_answers()
+
     def value(self, residents: Residents, pending: Pending) -> Any:
         """The value of a result. OpserveError: of its program."""
         template = pending.template

@@ -79,7 +79,7 @@ class At:
     position: int
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Plan:
     """How a graph runs with inputs of certain shapes.
 

@@ -53,6 +53,12 @@ class PreparedPlan:
             self._made = [(one, plan.metas[one]) for one, _ in step.results + step.kept]
         self._shapes = [meta.shape for _, meta in self._made]
 
+    def release(self) -> None:
+        """Gives the programs up, see PreparedProgram.release(); a run prepares them again."""
+        for one in self._programs:
+            if one is not None:
+                one.release()
+
     @property
     def goes_ahead(self) -> bool:
         """Whether the run that was deferred last is to be sent now."""

@@ -39,3 +39,10 @@ class Programs:
             if len(self._programs) > _MOST_PROGRAMS:
                 self._programs.popitem(last=False)
         return made
+
+    def clear(self) -> None:
+        """Forgets all; the daemon does so when nothing else has them and the client tells it."""
+        with self._lock:
+            programs = list(self._programs.values())
+            self._programs.clear()
+        del programs  # not under the lock: this may end many objects

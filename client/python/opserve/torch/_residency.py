@@ -11,7 +11,7 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 import grpc
 import torch
@@ -20,12 +20,17 @@ from opserve import _tensors, errors
 from opserve.client import Client
 from opserve.prepared import PreparedProgram
 from opserve.resident import ResidentTensor
+from opserve.torch import _leases
 from opserve.torch._batch import Attributes, Input, Pending
 from opserve.torch._checkpoints import Checkpoints
 from opserve.torch._entries import Entry, KnownTensors, StorageRef
 from opserve.torch._fusion import Shape, Template
-from opserve.torch._pipeline import BATCH, Pipeline, release
+from opserve.torch._leases import Message, Messages
+from opserve.torch._pipeline import Pipeline, release
 from opserve.torch._programs import Programs
+
+if TYPE_CHECKING:
+    from opserve.torch._prepared_plan import PreparedPlan
 
 K = TypeVar("K")
 
@@ -95,13 +100,16 @@ class Residents:
             else Checkpoints(client, lease, checkpoint_every, checkpoint_bytes)
         )
         self.lease = lease
+        self._messages = Messages()
         self._lock = threading.Lock()
         self._uploaded: dict[tuple[Any, ...], Entry] = {}  # guarded by _lock, as below
-        self._tensors = KnownTensors()
+        self._tensors = KnownTensors(
+            functools.partial(self._messages.put, Message.TENSOR_GONE)
+        )
+        self._plans: weakref.WeakSet[PreparedPlan] = weakref.WeakSet()
         self._saved: dict[int, Entry] = {}
         self._owned: dict[bytes, Entry] = {}  # of both, by handle
         self._dropped: list[ResidentTensor] = []
-        self._stop = threading.Event()
         self._renewing = False
         self.programs = Programs(client)
         # Restorations run programs one by one.
@@ -115,7 +123,7 @@ class Residents:
         _all.add(self)
         # Also when the interpreter ends: nothing stays on the pool until its lease is over.
         weakref.finalize(
-            self, _end, client, self._stop, self._owned, self._dropped, self._spares
+            self, _end, client, self._messages, self._owned, self._dropped, self._spares
         )
 
     def upload(self, tensor: torch.Tensor, ahead: int = 0) -> ResidentTensor:
@@ -505,6 +513,16 @@ class Residents:
         with self._lock:
             return len(self._owned) + len(self._dropped) + len(_all_of(self._spares))
 
+    def keep(self, plan: PreparedPlan) -> None:
+        """The plan's programs stay with the daemon while there are models."""
+        with self._lock:
+            self._plans.add(plan)
+
+    def release_after(self, graph: object) -> None:
+        """When `graph` is gone, all that only it needed is released about a second later."""
+        weakref.finalize(graph, self._messages.put, Message.GRAPH_GONE).atexit = False
+        self._start_renewing()
+
     def _start_renewing(self) -> None:
         if self._renewing:
             return
@@ -512,18 +530,33 @@ class Residents:
             if self._renewing:
                 return
             self._renewing = True
-        threading.Thread(
-            target=_renew,
-            args=(weakref.ref(self), self._stop, self.lease / 3),
-            name="opserve-leases",
-            daemon=True,
-        ).start()
+        _leases.start(self, self._client, self._messages, self.lease / 3)
 
-    def renew(self) -> None:
+    def renew(self) -> bool:
+        """Renews the leases. False: a call failed and is to be made again soon."""
+        try:
+            self.collect(with_spares=True)
+        except errors.ClosedError:
+            raise
+        except errors.OpserveError:
+            pass  # the leases of those that were to be released end
+        return _leases.renew(self._client, self.living(), self.lease)
+
+    def release_unneeded(self, has_lost_graph: bool) -> None:
+        """A graph or parameter is gone: releases tensors and programs that nothing needs any more.
+
+        Without any parameter, all programs; torch may keep graphs without their models. Those that
+        are needed nevertheless are prepared again then.
+        """
+        self._pipeline.take_answers()
         self.collect(with_spares=True)
-        living = self.living()
-        for start in range(0, len(living), BATCH):
-            self._client.renew(living[start : start + BATCH], self.lease)
+        with self._lock:
+            plans = [] if self._uploaded else list(self._plans)
+        if plans or has_lost_graph:
+            self.programs.clear()
+        for plan in plans:
+            plan.release()
+        self._client._release_programs()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -552,28 +585,14 @@ def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _end(
     client: Client,
-    stop: threading.Event,
+    messages: Messages,
     owned: dict[bytes, Entry],
     dropped: list[ResidentTensor],
     spares: dict[Shape, list[ResidentTensor]],
 ) -> None:
-    stop.set()
+    messages.put(Message.STOP)
     living = [entry.resident for entry in owned.values()]
     try:
         release(client, [*dropped, *_all_of(spares), *living])
     except errors.OpserveError:
         pass  # their leases end
-
-
-def _renew(
-    residents: weakref.ref[Residents], stop: threading.Event, period: float
-) -> None:
-    while not stop.wait(period):
-        owner = residents()
-        if owner is None:
-            return
-        try:
-            owner.renew()
-        except errors.OpserveError:
-            pass  # the next program that uses a lost tensor says so
-        del owner

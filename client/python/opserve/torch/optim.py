@@ -18,6 +18,7 @@ step.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Container, Sequence
 from typing import Any, Optional, Union
 
@@ -175,9 +176,10 @@ class PoolOptimizer(torch.optim.Optimizer):
         for item, count in zip(items, done):
             item.steps = count
         program = steps.prepare(self._rule, items, residents)
-        # Gradients are not to live until the pool has taken the step.
-        parameters = [item.parameter for item in items]
-        steps.run(program, items, residents, lambda: self._undo(parameters, done))
+        # Neither gradients nor a model are to live until the pool has taken the step.
+        this = weakref.ref(self)
+        parameters = [weakref.ref(item.parameter) for item in items]
+        steps.run(program, items, residents, lambda: _undo(this, parameters, done))
         if self._rule.counts_steps:
             self._counts.add(states)
         for item in items:
@@ -212,15 +214,6 @@ class PoolOptimizer(torch.optim.Optimizer):
                 known[name] = _on_pool(residents, known[name])
                 state[name] = known[name].contents
         return steps.Item(parameter, gradient, group, state, known)
-
-    def _undo(self, parameters: Sequence[Tensor], done: Sequence[float]) -> None:
-        """A step has failed, or has not run after another one that failed.
-
-        Args:
-            done: the steps that were done before, by parameter.
-        """
-        for parameter, count in zip(parameters, done):
-            self._counts.lower(self.state[parameter], count)
 
     def _note(self, item: steps.Item) -> None:
         """Writes the state of a parameter after a step."""
@@ -264,3 +257,22 @@ def _on_pool(residents: Residents, value: Tensor) -> PoolTensor:
         value = value.contents.read()
     term = residents.save(residents.send(value.contiguous()), value.dtype)
     return PoolTensor(Contents(residents, [term], value.shape, value.dtype))
+
+
+def _undo(
+    optimizer: weakref.ref[PoolOptimizer],
+    parameters: Sequence[weakref.ref[Tensor]],
+    done: Sequence[float],
+) -> None:
+    """A step has failed, or has not run after another one that failed.
+
+    Args:
+        done: the steps that were done before, by parameter.
+    """
+    owner = optimizer()
+    if owner is None:
+        return
+    for place, count in zip(parameters, done):
+        parameter = place()
+        if parameter is not None:
+            owner._counts.lower(owner.state[parameter], count)
