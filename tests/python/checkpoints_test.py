@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -183,6 +184,76 @@ def test_a_failed_device_changes_no_loss(
         assert train(backend) == undisturbed[1]
         checkpoints = backend.residents().checkpoints
         assert checkpoints is not None and checkpoints.restored == 1
+
+
+def lost_device(kernel: str) -> str:
+    """The fault of a device that is lost at the 9th launch of a kernel."""
+    return f"kernel={kernel},nth=9,code=507015,sticky"
+
+
+@pytest.mark.parametrize("kernel", ["aclnnAddmm", "aclnnApplyAdamWV2"])
+def test_a_training_goes_on_with_another_device_than_the_lost_one(
+    start_daemon: Callable[..., Any], undisturbed: dict[int, list[float]], kernel: str
+) -> None:
+    daemon = start_daemon(faults=lost_device(kernel))
+    with opserve.Client(daemon.target) as client:
+        devices: list[int] = []
+        upload = client.upload
+
+        def note(*args: Any, **options: Any) -> opserve.ResidentTensor:
+            tensor = upload(*args, **options)
+            devices.append(tensor.device)
+            return tensor
+
+        client.upload = note  # type: ignore[method-assign]
+        backend = opserve.torch.backend(client, strict=True, checkpoint_every=3)
+
+        assert train(backend) == undisturbed[1]
+
+        first, last = devices[0], devices[-1]
+        assert first != last
+        assert {one.device for one in backend.residents().living()} == {last}
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_lost_device_names_what_is_lost_without_checkpoints(
+    start_daemon: Callable[..., Any], ahead: int
+) -> None:
+    daemon = start_daemon(faults="kernel=aclnnApplyAdamWV2,nth=40,code=507015,sticky")
+    with opserve.Client(daemon.target) as client:
+        backend = opserve.torch.backend(client, strict=True, ahead=ahead)
+        model = Mlp()
+        saved = copy.deepcopy(model.state_dict())
+        run = torch.compile(model, backend=backend)
+
+        def step(optimizer: torch.optim.Optimizer) -> float:
+            x, classes = CASES["mlp"].batch(0)
+            optimizer.zero_grad()
+            loss = F.cross_entropy(run(x), classes)
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-2, backend=backend)
+        losses, raised = [], []
+        for _ in range(30):
+            try:
+                losses.append(step(optimizer))
+            except opserve.OpserveError as error:
+                raised.append(error)
+        assert len(losses) >= 3 and len(raised) >= 10
+        last = raised[-1]
+        assert isinstance(last, opserve.TensorLostError) and last.reason == "tensor_lost"
+        count = len(list(model.parameters()))
+        assert last.message.startswith(f"{count} parameters and buffers (")
+        for name, parameter in list(model.named_parameters())[:5]:
+            assert f"{name} {list(parameter.shape)}" in last.message
+
+        # From a checkpoint of the start, on the other device.
+        model.load_state_dict(saved)
+        optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-2, backend=backend)
+        again = [step(optimizer) for _ in range(3)]
+        assert again == losses[:3]
 
 
 def test_replays_leave_nothing_behind(start_daemon: Callable[..., Any]) -> None:

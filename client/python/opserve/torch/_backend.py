@@ -21,6 +21,7 @@ from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
 from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
+from opserve.torch._entries import name_inputs
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._local_nodes import left_out, listing, unsupported_nodes
 from opserve.torch._nodes import is_backward, running_statistics, written_inputs
@@ -124,6 +125,7 @@ class Backend:
             partition_fn=self._partition,
             keep_inference_input_mutations=True,  # those of a training, too
         )
+        name_inputs(graph, inputs)
         self._compiling.inputs = inputs
         self._name_once("these parts", {part: part for part in left_out(graph)})
         try:

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from opserve.resident import ResidentTensor
 from opserve.torch._fusion import Shape
 
 if TYPE_CHECKING:
     from opserve.torch._batch import Pending
+
+# In a Dynamo source such as L['self']._modules['0']._parameters['weight'], whose first key is the
+# model's variable.
+_KEY = re.compile(r"\['([^']+)'\]")
+
+
+# Of parameters and buffers, as the model has them.
+_names = WeakTensorKeyDictionary()
+
+
+def name_inputs(graph: torch.fx.GraphModule, tensors: Sequence[Any]) -> None:
+    """Notes how a graph's model names the parameters and buffers among the graph's inputs.
+
+    Args:
+        graph: of Dynamo.
+    """
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    for node, tensor in zip(placeholders, tensors):
+        source = getattr(node, "_dynamo_source", None)
+        if source is None or not isinstance(tensor, torch.Tensor):
+            continue
+        text = source.name() if callable(source.name) else source.name  # by version of torch
+        path = _KEY.findall(text)[1:]
+        if path:
+            _names[tensor] = ".".join(path)
+
+
+def name_of(tensor: torch.Tensor) -> str:
+    """As its model names a parameter or buffer; "": that is not known."""
+    name: str = _names.get(tensor, "")
+    return name
 
 
 class StorageRef:
@@ -40,6 +73,7 @@ class Entry:
     """A resident tensor that lives as long as a storage of this process.
 
     Attributes:
+        name: of a parameter or buffer in its model, or "".
         version: of the storage's content that the pool has.
         borrowed: of a stand-in for a tensor that was there before: that tensor's entry.
         borrowers: stand-ins that need this tensor, though its own storage may be gone or may
@@ -61,6 +95,7 @@ class Entry:
         "is_exposed",
         "is_newer",
         "is_retired",
+        "name",
         "resident",
         "spare_shape",
         "storage",
@@ -72,6 +107,7 @@ class Entry:
     ) -> None:
         self.storage = storage
         self.resident: Any = resident  # a Pending only until its program has run
+        self.name = ""
         self.version = version
         self.borrowed: Optional[Entry] = None
         self.borrowers = 0

@@ -23,7 +23,7 @@ from opserve.resident import ResidentTensor
 from opserve.torch import _leases
 from opserve.torch._batch import Attributes, Input, Pending
 from opserve.torch._checkpoints import Checkpoints
-from opserve.torch._entries import Entry, KnownTensors, StorageRef
+from opserve.torch._entries import Entry, KnownTensors, StorageRef, name_of
 from opserve.torch._fusion import Shape, Template
 from opserve.torch._leases import Message, Messages
 from opserve.torch._pipeline import Pipeline, release
@@ -149,7 +149,7 @@ class Residents:
         bring_home(tensor)  # if they are there as another view, or another pool's
         resident = self.send(tensor.detach())
         entry = Entry(StorageRef(storage), resident, tensor._version)
-        entry.is_exposed = is_exposed and is_shared
+        entry.is_exposed, entry.name = is_exposed and is_shared, name_of(tensor)
         with self._lock:
             if key in self._uploaded:
                 self._retire(self._uploaded[key])
@@ -403,10 +403,10 @@ class Residents:
             ]
 
     def _lost(self, entries: Sequence[Entry]) -> errors.TensorLostError:
-        shapes = ", ".join(str(list(one.resident.shape)) for one in entries[:5])
+        named = ", ".join(f"{one.name} {list(one.resident.shape)}".lstrip() for one in entries[:5])
         more = ", ..." if len(entries) > 5 else ""
         error = errors.TensorLostError(
-            f"{len(entries)} parameters and buffers ({shapes}{more}) were changed on the pool and "
+            f"{len(entries)} parameters and buffers ({named}{more}) were changed on the pool and "
             "are lost with their device: load a checkpoint of the model and the optimizer",
             code=grpc.StatusCode.FAILED_PRECONDITION,
         )
