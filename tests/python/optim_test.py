@@ -287,6 +287,30 @@ def test_a_gradient_scaler_unscales_on_the_pool(
     pair.check(5e-3)
 
 
+def test_autocast_to_bfloat16_trains_as_torch_does(
+    backend: opserve.torch.Backend, traffic: Traffic
+) -> None:
+    pair = Pair(backend, "adamw")
+    for number in range(6):
+        x, classes = CASES["mlp"].batch(number)
+        traffic.clear()
+        losses = []
+        for run, model, optimizer in pair.sides:
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                scores = run(x)
+                loss = F.cross_entropy(scores.float(), classes)
+            assert scores.dtype == torch.bfloat16
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[0] == pytest.approx(losses[1], rel=1e-2)
+        if number > 1:
+            assert (traffic.uploads, traffic.downloads) == (0, 0)
+    assert all(one.dtype == torch.float32 for one in pair.model.parameters())
+    pair.check(1e-2)
+
+
 @pytest.mark.parametrize("name", ["momentum", "adamw"])
 def test_bfloat16_parameters_change_as_torchs(
     backend: opserve.torch.Backend, name: str
