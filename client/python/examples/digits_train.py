@@ -19,14 +19,14 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 
-def main() -> None:
+def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--target", default=opserve.default_target(), help="the daemon")
     parser.add_argument("--epochs", type=int, default=10, help="default: %(default)s")
     parser.add_argument("--picture", metavar="PNG", help="draw the losses")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
 
     torch.manual_seed(0)
     images, digits = load_digits(return_X_y=True)
