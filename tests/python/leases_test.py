@@ -242,3 +242,26 @@ def test_a_graph_keeps_the_plans_of_its_last_shapes(
     assert len(prepared) == 70
     torch.testing.assert_close(run(inputs[0]), torch.tanh(inputs[0]) * 2)
     assert len(prepared) == 71
+
+
+def test_freed_tensors_are_released_together(
+    own: opserve.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[int] = []
+    real = own.release
+
+    def release(tensors: Sequence[opserve.ResidentTensor], **options: Any) -> int:
+        released.append(len(tensors))
+        return real(tensors, **options)
+
+    monkeypatch.setattr(own, "release", release)
+    backend = opserve.torch.backend(own, strict=True)
+    layers = [one for _ in range(20) for one in (nn.Linear(8, 8), nn.Tanh())]
+    run = torch.compile(nn.Sequential(*layers), backend=backend)
+    steps = 4
+    for _ in range(steps):
+        run(torch.randn(4, 8)).sum().backward()
+        gc.collect()
+
+    assert max(released) >= 20  # what one backward pass needed
+    assert len(released) <= 2 * steps
