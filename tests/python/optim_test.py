@@ -459,7 +459,7 @@ def test_lost_parameters_are_an_error_and_a_checkpoint_mends_it(
         pair.step(1)
         daemon.stop()
         daemon.start()
-        lost = r"6 parameters and buffers \(\[64, 20\], "
+        lost = r"6 parameters and buffers \(0.weight \[64, 20\], "
         with pytest.raises(opserve.errors.TensorLostError, match=lost):
             pair.step(2)
         with pytest.raises(opserve.errors.TensorLostError, match=r"\[64, 20\]"):
