@@ -216,7 +216,7 @@ class CapturedRuns {
   static void SetBack(Entry* entry, absl::Time now);
   // The slot of a captured run that a run has. Null: there is none, or no entry.
   static Slot* SlotOf(Entry* entry, const CapturedRun& run);
-  // Takes the run's slot away. What is booked for it; null: nothing, or there is no slot.
+  // Takes the run's slot away. Returns its booking; null: nothing is booked, or there is no slot.
   static std::shared_ptr<void> RemoveSlot(Entry* entry, const CapturedRun& run);
   // Whether there is room now, after runs that were not used for long have ended.
   bool MakeRoom(const CapturedRun& run, absl::Time now, Ended* ended)

@@ -39,7 +39,7 @@ class PreparedProgram {
     TensorSpec spec;
   };
 
-  // Keeps what it was made of, so that another daemon can make it; before it is shared.
+  // Keeps the request that it was made of, so that another daemon can make it; before it is shared.
   void KeepRequest(const v1::PrepareRequest& request);
 
   const Program& program() const { return *program_; }

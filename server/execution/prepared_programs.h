@@ -32,7 +32,7 @@ struct PreparedLimits {
   absl::Duration default_lease = absl::Minutes(10);
   // Callers of Prepare check a lease against it; the class itself takes any.
   absl::Duration max_lease = absl::Hours(1);
-  // Programs keep what they were made of, so that they can be deposited at another daemon.
+  // Programs keep their requests, so that they can be deposited at another daemon.
   bool are_deposited = false;
 };
 
@@ -87,7 +87,7 @@ class PreparedPrograms {
                      absl::FunctionRef<absl::StatusOr<PreparedProgram>()> make)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Programs that keep what they were made of, with their handles whose lease lasts. Of each
+  // Programs that keep their requests, with their handles whose lease lasts. Of each
   // tenant, the one that was used last comes first.
   std::vector<Departing> ProgramsToDeposit(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -36,14 +36,20 @@ absl::string_view StepName(v1::DepositRequest::StepCase step) {
   return "none";
 }
 
+// Tells the sender why a tensor or a program was refused.
+template <typename Verdict>
+void SetRefusal(const absl::Status& status, Verdict* to) {
+  to->set_reason(std::string(ReasonText(ErrorReasonOf(status))));
+  to->set_message(Shortened(status.message(), kMaxErrorBytes));
+}
+
 void ToVerdict(const absl::Status& status, v1::TensorVerdict* to) {
   if (status.ok()) {
     to->set_answer(v1::TensorVerdict::ANSWER_ACCEPTED);
     return;
   }
   to->set_answer(v1::TensorVerdict::ANSWER_REFUSED);
-  to->set_reason(std::string(ReasonText(ErrorReasonOf(status))));
-  to->set_message(Shortened(status.message(), kMaxErrorBytes));
+  SetRefusal(status, to);
 }
 
 }  // namespace
@@ -232,11 +238,8 @@ absl::Status DepositCall::Program(const v1::DepositedProgram& program) {
   v1::DepositResponse response;
   v1::ProgramVerdict* const verdict = response.mutable_prepared();
   verdict->set_taken(status.ok());
-  if (!status.ok()) {
-    // The sender is a daemon that took the program; this one may have other operators and limits.
-    verdict->set_reason(std::string(ReasonText(ErrorReasonOf(status))));
-    verdict->set_message(Shortened(status.message(), kMaxErrorBytes));
-  }
+  // The sender is a daemon that took the program; this one may have other operators and limits.
+  if (!status.ok()) SetRefusal(status, verdict);
   deposits_.metrics->RecordProgram(DepositMetrics::kIn,
                                    status.ok() ? DepositMetrics::kMoved : DepositMetrics::kRefused);
   Write(response);

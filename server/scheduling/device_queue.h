@@ -104,7 +104,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   // As Pop, but never waits: an empty result means that there is nothing to say now.
   Popped TryPop(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   // A task that was handed out has had a lane for `so_far` and goes on; any number of times, by the
-  // thread that has its lease. What exceeds its charge is charged now.
+  // thread that has its lease. The excess over its charge is charged now.
   void TaskGoesOn(absl::Duration so_far, Lease* lease) ABSL_LOCKS_EXCLUDED(mutex_);
   // To be called once for each task that was handed out, after it had a lane for `actual`.
   // `visitor`: if the lane was a visitor's, which is free again.

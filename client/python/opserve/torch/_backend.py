@@ -192,7 +192,7 @@ class Backend:
         return boxed
 
     def _refused(self, forward: torch.fx.GraphModule) -> list[str]:
-        """What the pool lacks of the graph, and of the backward graph that belongs to it."""
+        """The nodes that the pool lacks, of the graph and of its backward graph."""
         backward = getattr(self._compiling, "backward", None)
         found = list(listing(unsupported_nodes(forward)).values())
         if backward is not None:
@@ -225,7 +225,7 @@ class Backend:
         self._name_once("these nodes", texts)
 
     def _name_once(self, parts: str, texts: Mapping[str, str]) -> None:
-        """Warns of what runs here, but of each key once."""
+        """Warns of parts that run here, but of each key once."""
         with self._lock:
             new = [text for key, text in texts.items() if key not in self._warned]
             self._warned.update(texts)

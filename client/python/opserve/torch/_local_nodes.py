@@ -1,4 +1,4 @@
-"""What of a model runs here, not on the pool, as known when torch compiles it."""
+"""The parts of a model that run here, not on the pool, as known when torch compiles it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _number(value: Any) -> Optional[Any]:
 
 
 def left_out(graph: torch.fx.GraphModule) -> list[str]:
-    """What of the function of a graph runs here because torch leaves it out of graphs.
+    """Parts of a graph's function that run here because torch leaves them out of graphs.
 
     torch tells a backend of a break behind a graph, not of functions without any graph.
     """
