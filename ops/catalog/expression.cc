@@ -76,10 +76,11 @@ class Parser {
     // Checks are no values, so they are never arguments.
     constexpr bool kAny = std::is_void_v<T>;
     if constexpr (std::is_same_v<T, CheckRule>) return FindIn(CheckRules(), name, function, least);
-    // Windows give shapes as well; their table is apart for its size.
     if constexpr (kAny || std::is_same_v<T, ShapeRule>) {
-      if (FindIn(ShapeRules(), name, function, least)) return true;
-      if (FindIn(WindowRules(), name, function, least)) return true;
+      for (const auto table :
+           {ShapeRules(), ProductRules(), MoveRules(), IndexingRules(), WindowRules()}) {
+        if (FindIn(table, name, function, least)) return true;
+      }
     }
     if constexpr (kAny || std::is_same_v<T, NumberRule>) {
       if (FindIn(NumberRules(), name, function, least)) return true;
