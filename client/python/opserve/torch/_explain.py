@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._pytree import tree_leaves
 
-from opserve.program import InputOf, OutputOf, View
+from opserve.program import OutputOf, View
 from opserve.torch._backend import Backend, gradients_of_parameters
 from opserve.torch._graph import lower
 from opserve.torch._nodes import is_backward
