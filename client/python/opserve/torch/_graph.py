@@ -30,6 +30,7 @@ def lower(
     is_sent: Sequence[bool],
     stays: Sequence[bool],
     changes: Sequence[bool] = (),
+    zeros: Sequence[int] = (),
 ) -> Plan:
     """Makes the plan of a graph.
 
@@ -39,8 +40,10 @@ def lower(
         stays: of each output of the graph, whether it may stay on the pool.
         changes: of each input that the graph changes, whether the pool may do so, in the tensor
             that it has; none: of no input.
+        zeros: inputs, by their numbers, of which all elements are 0, so that programs need not
+            be sent them.
     """
-    return _Lowering(graph, inputs, is_sent, stays, changes).run()
+    return _Lowering(graph, inputs, is_sent, stays, changes, zeros).run()
 
 
 class _Lowering:
@@ -53,6 +56,7 @@ class _Lowering:
         is_sent: Sequence[bool],
         stays: Sequence[bool],
         changes: Sequence[bool],
+        zeros: Sequence[int],
     ) -> None:
         from opserve.torch._lowerings import LOWERINGS, VIEWS
 
@@ -69,6 +73,8 @@ class _Lowering:
             node for node, is_changed in zip(placeholders, changes) if is_changed
         }
         self._sent: set[int] = set()  # positions
+        self._numbers_of_zeros = set(zeros)
+        self._zeros: set[int] = set()  # their positions
         self._builder = Builder()
         self._taken: dict[int, InputOf] = {}  # inputs of the builder's program, by position
         self._values: dict[torch.fx.Node, Any] = {}  # Value, tuple of them, At, constant
@@ -80,14 +86,16 @@ class _Lowering:
         self._replaced: list[tuple[int, Value]] = []
 
     def run(self) -> Plan:
-        given = iter(self._inputs)
+        given = iter(enumerate(self._inputs))
         for node in self._graph.graph.nodes:
             if node.op == "placeholder":
-                value, is_sent = next(given)
+                number, (value, is_sent) = next(given)
                 if isinstance(value, Tensor):
                     value = self._new_position(value)
                     if is_sent:
                         self._sent.add(value.position)
+                    if number in self._numbers_of_zeros:
+                        self._zeros.add(value.position)
                 self._values[node] = value
             elif node.op == "get_attr":
                 self._values[node] = self._constant(node)
@@ -164,6 +172,8 @@ class _Lowering:
             return value
         meta = self._plan.metas[value.position]
         _check_dtypes(meta)
+        if value.position in self._zeros:
+            return self._builder.full(0, meta)
         if value.position not in self._taken:
             name = str(meta.dtype).rpartition(".")[2]
             self._taken[value.position] = self._builder.program.input(name, meta.shape)
