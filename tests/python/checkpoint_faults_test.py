@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
 import os
 import signal
@@ -20,8 +21,6 @@ import torch
 from optim_helpers import fresh, take_calls  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
-
-STEPS = 60
 
 # When a fault happens: before a call, within its request, before its answer, within its answer,
 # after it.
@@ -143,30 +142,39 @@ class Point:
     then: Optional[Point] = None
 
 
-# Of a step: the forward and the backward pass, and the optimizer's step.
-POINTS = [
-    Point(phase, number, place)
-    for phase, number in (
-        ("upload", 1),
-        ("execute", 1),
-        ("execute", 2),
-        ("execute", 3),
-        ("release", 1),
-        ("snapshot", 1),
-    )
-    for place in PLACES
+# Calls of a step, in their order, which each have all kinds of faults.
+_PHASES = (
+    ("upload", 1),  # of the buffer that has changed here
+    ("execute", 1),  # the forward pass
+    ("execute", 2),  # the backward pass
+    ("renew", 1),  # of the leases, which in a longer training comes at any moment
+    ("download", 1),  # a gradient
+    ("execute", 3),  # clips the gradients
+    ("execute", 4),  # the optimizer
+    ("snapshot", 1),
+    ("download", 2),  # a parameter
+    ("release", 1),
+)
+# Programs are prepared in the first step only.
+POINTS = [Point("prepare", 2, "up")] + [
+    Point(phase, number, place) for phase, number in _PHASES for place in PLACES
 ]
 # A recovery prepares programs, uploads the snapshot and runs programs again.
 TWICE = [
     Point("execute", 2, "before", Point(phase, number, place))
     for phase, number in (("prepare", 1), ("upload", 1), ("upload", 4), ("execute", 2))
     for place in ("up", "sent", "down")
+] + [
+    Point(phase, number, "before", Point(then, 1, "sent"))
+    for phase, number in (("download", 1), ("execute", 3), ("download", 2))
+    for then in ("upload", "execute")
 ]
 
-_PHASES = {
+_METHODS = {
     "/Execute": "execute",
     "/Prepare": "prepare",
     "/Release": "release",
+    "/Renew": "renew",
     "/ReleasePrograms": "programs",
 }
 
@@ -185,7 +193,7 @@ class Faults:
         self._step = -1
         self._armed: Optional[Point] = None
         self._seen = 0
-        for name in ("_call", "upload", "snapshot"):
+        for name in ("_call", "upload", "download", "snapshot"):
             setattr(client, name, self._wrapped(name, getattr(client, name)))
         take_calls(client, client._call)
 
@@ -202,7 +210,7 @@ class Faults:
         def call(*args: Any, **kwargs: Any) -> Any:
             phase = name
             if name == "_call":
-                phase = _PHASES.get("/" + args[0].rpartition("/")[2], "")
+                phase = _METHODS.get("/" + args[0].rpartition("/")[2], "")
             point = self._armed
             if point is None or point.phase != phase:
                 return real(*args, **kwargs)
@@ -246,35 +254,46 @@ class Model(nn.Module):
         return self.layers(x + self.shift)
 
 
-def train(backend: opserve.torch.Backend, begin: Callable[[int], None]) -> list[Any]:
-    """Losses, and at last the model's and the optimizer's state."""
+def train(
+    backend: opserve.torch.Backend, steps: int, begin: Callable[[int], None]
+) -> list[Any]:
+    """Of each step the loss, norms of gradients and of a parameter; at last the whole state."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = Model()
     run = torch.compile(model, backend=backend)
     optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-2, backend=backend)
-    losses: list[Any] = []
-    for step in range(STEPS):
+    weight = model.layers[0].weight
+    found: list[Any] = []
+    for step in range(steps):
         begin(step)
-        model.shift.fill_(step / STEPS)
+        model.shift.fill_(step / steps)
         x, classes = torch.randn(64, 20), torch.randint(5, (64,))
         optimizer.zero_grad()
         loss = F.cross_entropy(run(x), classes)
         loss.backward()
+        backend.residents().renew()
+        of_weight = weight.grad.norm().item()
+        of_all = opserve.torch.optim.clip_grad_norm_(model.parameters(), 1.0).item()
         optimizer.step()
-        losses.append(loss.item())
-    begin(STEPS)
+        found.append((loss.item(), of_weight, of_all, weight.norm().item()))
+    begin(steps)
     state = [*model.state_dict().values()]
     for one in optimizer.state_dict()["state"].values():
         state += one.values()
-    return losses + [one.tolist() for one in state]
+    return found + [one.tolist() for one in state]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(daemon: Any) -> list[Any]:
-    with opserve.Client(daemon.target) as client:
-        backend = opserve.torch.backend(client, strict=True)
-        return train(backend, lambda step: None)
+def undisturbed(daemon: Any) -> Callable[[int], list[Any]]:
+    """Gives what a training of some steps finds without faults."""
+
+    @functools.lru_cache
+    def find(steps: int) -> list[Any]:
+        with opserve.Client(daemon.target) as client:
+            return train(opserve.torch.backend(client, strict=True), steps, lambda step: None)
+
+    return find
 
 
 @pytest.fixture
@@ -291,8 +310,10 @@ def proxies(start_daemon: Callable[..., Any]) -> Iterator[list[Proxy]]:
 @pytest.mark.parametrize("points", [POINTS, TWICE], ids=["once", "twice"])
 @pytest.mark.parametrize("kind", ["cut", "restart", "move"])
 def test_a_fault_changes_no_loss(
-    undisturbed: list[Any], proxies: list[Proxy], kind: str, points: list[Point]
+    undisturbed: Callable[[int], list[Any]], proxies: list[Proxy], kind: str, points: list[Point]
 ) -> None:
+    # A snapshot is taken in each third step.
+    steps = len(points) + 2 * sum(one.phase == "snapshot" for one in points) + 1
     serving, spare = proxies
     spare.close()
     spare.daemon.stop(signal.SIGKILL)
@@ -320,13 +341,14 @@ def test_a_fault_changes_no_loss(
         faults = Faults(client, points, fault, lambda: serving)
         backend = opserve.torch.backend(client, strict=True, checkpoint_every=3)
 
-        seen = train(backend, faults.begin)
+        seen = train(backend, steps, faults.begin)
 
         expected = itertools.chain(points, (one.then for one in points))
         assert len(faults.done) == sum(one is not None for one in expected)
-        wrong = [step for step in range(STEPS) if seen[step] != undisturbed[step]]
+        right = undisturbed(steps)
+        wrong = [step for step in range(steps) if seen[step] != right[step]]
         assert not wrong, [one for one in faults.done if one[0] <= wrong[0]][-2:]
-        assert seen == undisturbed
+        assert seen == right
         checkpoints = backend.residents().checkpoints
         assert checkpoints is not None
         assert (checkpoints.restored > 0) == (kind != "cut" or points is TWICE)

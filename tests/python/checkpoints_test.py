@@ -8,11 +8,13 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import grpc
 import opserve
 import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
+from opserve.torch import _checkpoints
 from optim_helpers import fresh, take_calls  # noqa: F401
 from torch.nn import functional as F
 from torch_models import CASES, Mlp
@@ -274,3 +276,30 @@ def test_replays_leave_nothing_behind(start_daemon: Callable[..., Any]) -> None:
 def test_a_wrong_number_of_steps_is_refused() -> None:
     with pytest.raises(ValueError, match="checkpoint_every=0; expected 1 or more"):
         opserve.torch.backend(checkpoint_every=0)
+
+
+def test_a_connection_that_breaks_again_and_again_is_given_time(
+    client: opserve.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = opserve.torch.backend(client, strict=True, checkpoint_every=1)
+    error = opserve.errors.UnavailableError(
+        "lost the connection to the daemon", code=grpc.StatusCode.UNAVAILABLE
+    )
+    broken = 4
+    real = client.upload
+
+    def upload(*args: Any, **options: Any) -> Any:
+        nonlocal broken
+        broken -= 1
+        if broken >= 0:
+            raise error
+        return real(*args, **options)
+
+    waits: list[float] = []
+    monkeypatch.setattr(client, "upload", upload)
+    monkeypatch.setattr(_checkpoints.time, "sleep", waits.append)
+    x = torch.arange(3.0)
+    resident = backend.residents().send(x)
+
+    assert client.download(resident).tolist() == x.tolist()
+    assert waits == [0.05, 0.1, 0.2]

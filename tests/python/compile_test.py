@@ -16,6 +16,7 @@ import opserve.torch
 import pytest
 import torch
 from optim_helpers import sent_by
+from sent_bytes import SentBytes
 from torch import nn
 from torch.nn import functional as F
 from torch_models import CASES, LIBRARY_CASES, Case, Mlp
@@ -125,6 +126,34 @@ def test_a_second_step_sends_its_batch_and_what_changed(
         # that the backward pass needs.
         assert sum(uploads) == 0
         assert sum(sent) < 2 * (x.nbytes + 8 * 4 * 4) + 16384 < parameters / 10
+
+
+def test_a_gradient_of_zeros_is_not_sent(
+    client: opserve.Client, backend: opserve.torch.Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return torch.tanh(x), x.exp().view(-1), x + 1
+
+    sent = SentBytes(client, monkeypatch)
+    run = torch.compile(f, backend=backend)
+    x = torch.randn(100, 100, requires_grad=True)
+    last = torch.zeros(10000)
+    last[-1] = 2
+    losses: list[tuple[int, Callable[..., torch.Tensor]]] = [
+        (1, lambda a, b, c: a.square().sum()),
+        (1, lambda a, b, c: b.square().sum()),
+        (1, lambda a, b, c: (b * last).sum()),
+        (2, lambda a, b, c: a.square().sum() + c.square().sum()),
+        (0, lambda a, b, c: (a * 0).sum()),
+        (3, lambda a, b, c: (a.view(-1) * b * c.view(-1)).sum()),
+    ]
+    for count, loss in losses * 2:
+        given = run(x)
+        sent.clear()
+        (seen,) = torch.autograd.grad(loss(*given), x)
+        (expected,) = torch.autograd.grad(loss(*f(x)), x)
+        torch.testing.assert_close(seen, expected)
+        assert list(map(len, sent.payloads)) == [x.nbytes] * count
 
 
 def test_what_the_backward_pass_needs_stays_and_goes(

@@ -1,5 +1,7 @@
 """Models of libraries on the pool, in strict mode, against eager torch in float64.
 
+After its first step a model sends its batch and what has changed, and nothing else.
+
 OPSERVE_LIBRARY_MODELS=all tries all of them, else two.
 """
 
@@ -8,12 +10,14 @@ from __future__ import annotations
 import copy
 import os
 
+import opserve
 import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
 from library_models import CASES
-from optim_helpers import backend, fresh  # noqa: F401
+from optim_helpers import fresh  # noqa: F401
+from sent_bytes import RecordingBackend, SentBytes
 
 STEPS = int(os.environ.get("OPSERVE_TRAINING_STEPS", "3"))
 SHORT = ["electra", "vit-transformers"]
@@ -22,8 +26,10 @@ NAMES = list(CASES) if os.environ.get("OPSERVE_LIBRARY_MODELS") == "all" else SH
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_models_losses_and_gradients_are_as_exact_as_torchs(
-    backend: opserve.torch.Backend, name: str
+    client: opserve.Client, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    backend = RecordingBackend(client)
+    sent = SentBytes(client, monkeypatch)
     case = CASES[name]
     model = case.make().train()
     eager, exact = copy.deepcopy(model), copy.deepcopy(model).double()
@@ -38,6 +44,7 @@ def test_a_models_losses_and_gradients_are_as_exact_as_torchs(
         batch = case.batch(step)
         wide = [one.double() if one.is_floating_point() else one for one in batch]
         row = []
+        sent.clear()
         for run, optimizer, given in zip(runs, optimizers, (batch, batch, wide)):
             optimizer.zero_grad()
             loss = case.loss(run, *given)
@@ -48,6 +55,8 @@ def test_a_models_losses_and_gradients_are_as_exact_as_torchs(
             _check_gradients(model, eager, exact, 5e-3 if case.has_kinks else 1e-6)
         for optimizer in optimizers:
             optimizer.step()
+        if step > 0:
+            sent.check_step(batch, backend, model)
     print(name, "after", STEPS, "steps: pool, float32, float64:", losses[-1])
 
     seen, single, right = losses[0]

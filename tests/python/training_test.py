@@ -12,6 +12,7 @@ import opserve.torch.optim
 import pytest
 import torch
 from optim_helpers import Traffic, backend, fresh, traffic  # noqa: F401
+from sent_bytes import RecordingBackend, SentBytes
 from torch import nn
 from torch_models import CASES, LIBRARY_CASES, Case, Mlp
 
@@ -32,6 +33,27 @@ def train(
         optimizer.step()
         losses.append(loss.item())
     return losses
+
+
+@pytest.mark.parametrize("name", ALL_CASES)
+def test_steps_after_the_first_send_their_batch_and_what_changed(
+    client: opserve.Client, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    case = ALL_CASES[name]
+    model = case.make()
+    backend = RecordingBackend(client)
+    sent = SentBytes(client, monkeypatch)
+    run = torch.compile(model, backend=backend)
+    optimizer = opserve.torch.optim.AdamW(model.parameters(), lr=1e-4, backend=backend)
+    for step in range(3):
+        sent.clear()
+        batch = case.batch(step)
+        optimizer.zero_grad()
+        case.loss(run, *batch).backward()
+        optimizer.step()
+        backend.synchronize()
+        if step > 0:
+            sent.check_step(batch, backend, model)
 
 
 @pytest.mark.parametrize("name", ALL_CASES)

@@ -9,10 +9,11 @@ import ast
 import fnmatch
 import pathlib
 
+import opserve.torch
 from opserve._operators import OPERATORS
 from opserve.torch import _lowerings
 
-_TORCH = pathlib.Path(_lowerings.__file__).parent
+_TORCH = pathlib.Path(opserve.torch.__file__).parent
 
 # Names, or patterns of names, by reason.
 REASONS: dict[str, str] = {
@@ -51,7 +52,7 @@ REASONS: dict[str, str] = {
 def used() -> set[str]:
     """Operators that opserve.torch names, as a whole or by a part that its lowerings complete."""
     found: set[str] = set()
-    for path in _TORCH.glob("*.py"):
+    for path in _TORCH.rglob("*.py"):
         found |= {
             node.value
             for node in ast.walk(ast.parse(path.read_text()))

@@ -24,7 +24,7 @@ from opserve.torch._caller import level_of_caller
 from opserve.torch._entries import name_inputs
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._local_nodes import left_out, listing, unsupported_nodes
-from opserve.torch._nodes import is_backward, running_statistics, written_inputs
+from opserve.torch._nodes import is_backward, is_tangent, running_statistics, written_inputs
 from opserve.torch._plan import Plan
 from opserve.torch._pool_parameter import adopt
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
@@ -287,6 +287,10 @@ class _Runner:
         count = len(self._outputs)
         self._returned = count if returned is None else min(returned, count)
         self._gradients = gradients_of_parameters(graph, count)
+        # Gradients of the forward graph's outputs. A single one is what the pass is for; of several,
+        # torch makes zeros of those that the loss does not depend on.
+        tangents = [i for i, node in enumerate(placeholders) if is_tangent(node)]
+        self._tangents = tangents if len(tangents) > 1 else []
         # Whether it is a pass of a training.
         self._trains = returned is not None or bool(self._gradients)
         # Whether all arguments are tensors of the same shapes in each call.
@@ -321,7 +325,8 @@ class _Runner:
     def _run(self, residents: Residents, arguments: Sequence[Any]) -> list[Any]:
         values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
         staying = self._gradients if self._backend.optimizers else set()
-        prepared = self._prepare(arguments, values, staying)
+        zeros = tuple([i for i in self._tangents if _is_zero(values[i])])
+        prepared = self._prepare(arguments, values, staying, zeros)
         tensors, originals = values, arguments
         if not self._is_static:
             there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
@@ -364,7 +369,11 @@ class _Runner:
         return argument
 
     def _prepare(
-        self, arguments: Sequence[Any], values: Sequence[Any], staying: set[int]
+        self,
+        arguments: Sequence[Any],
+        values: Sequence[Any],
+        staying: set[int],
+        zeros: tuple[int, ...],
     ) -> PreparedPlan:
         if self._is_static:
             shapes: Any = tuple([isinstance(one, Tensor) for one in values])
@@ -375,7 +384,7 @@ class _Runner:
                 else one
                 for one, value in zip(arguments, values)
             )
-        signature = (shapes, bool(staying))
+        signature = (shapes, bool(staying), zeros)
         found = self._plans.get(signature)
         if found is not None:
             self._plans.move_to_end(signature)
@@ -390,7 +399,7 @@ class _Runner:
         changes = [
             i in self._changed and not sent for i, sent in enumerate(is_sent)
         ]
-        plan = lower(self._graph, metas_of(arguments), is_sent, stays, changes)
+        plan = lower(self._graph, metas_of(arguments), is_sent, stays, changes, zeros)
         self._backend.check(plan)
         prepared = PreparedPlan(plan, self._backend.client, self._backend._lease)
         residents = self._backend.residents()
@@ -431,6 +440,18 @@ class _Runner:
 
 # Forms of a tensor that a program takes.
 _TENSORS = (Tensor, ResidentTensor, Pending)
+
+
+# Elements that _is_zero looks at before the others.
+_FIRST = 4096
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a tensor would be sent though all of its elements, more than one, are 0."""
+    if not isinstance(value, Tensor) or not value.dim() or not value.is_contiguous():
+        return False
+    elements = value.view(-1)
+    return not elements[:_FIRST].any() and not elements[_FIRST:].any()
 
 
 def _name(one: Union[ResidentTensor, Pending]) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 # Losses one after another, without a call that succeeds; one more is raised.
 _MOST_LOSSES = 5
+# After the second loss, in seconds; twice as long after each further one. A connection that breaks
+# under a large message takes calls for a while that it loses, too.
+_FIRST_WAIT = 0.05
 
 _LOSSES = (
     errors.TensorLostError,
@@ -181,6 +185,8 @@ class Checkpoints:
             except _LOSSES as error:
                 if losses == _MOST_LOSSES or not _may_be_mended(error):
                     raise
+                if losses > 0:
+                    time.sleep(_FIRST_WAIT * 2 ** (losses - 1))
                 is_lost = is_lost or not (again and was_cut(error))
         raise AssertionError("the last loss is raised")
 

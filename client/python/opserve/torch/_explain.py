@@ -11,10 +11,10 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._pytree import tree_leaves
 
-from opserve.program import InputOf, OutputOf, View
+from opserve.program import OutputOf, View
 from opserve.torch._backend import Backend, gradients_of_parameters
 from opserve.torch._graph import lower
-from opserve.torch._nodes import is_backward
+from opserve.torch._nodes import is_backward, is_tangent
 from opserve.torch._plan import At, Plan, PoolStep
 from opserve.torch._residency import _MOST_SPARE_BYTES
 from opserve.torch.optim import PoolOptimizer
@@ -49,8 +49,9 @@ class GraphFacts:
         name: "forward", "backward" or, without gradients, "inference"; "step" of an optimizer.
         pool_nodes, local_nodes: ATen nodes that run on the pool, and here.
         programs: that one run of the graph makes, in their order.
-        bytes_up, bytes_down: of tensors that travel in each run: the batch, results, gradients;
-            not parameters, which are sent when they have changed.
+        bytes_up, bytes_down: of tensors that travel in each run: the batch, results, gradients of
+            these, as if the loss depended on all of them; not parameters, which are sent when they
+            have changed.
         bytes_kept: of the tensors that stay on the pool for the backward pass.
         bytes_of_gradients: of those that stay on the pool for an optimizer of opserve.torch.optim.
         peak_bytes: device memory of the largest program's own tensors, at least.
@@ -259,7 +260,7 @@ class _Explainer(Backend):
         count = len(given) if returned is None else min(returned, len(given))
         backward = is_backward(graph)
         is_sent = [
-            node.name.startswith("tangents") if backward else index not in static
+            is_tangent(node) if backward else index not in static
             for index, node in enumerate(placeholders)
         ]
         examples = [_example(node) for node in placeholders]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
-import numpy as np
 import torch
 
-from opserve import _tensors
-from opserve._operator import Parameters
-from opserve._operators import OPERATORS
-from opserve.program import InputOf, Literal, OutputOf, Program, View
+from opserve.program import InputOf, OutputOf
+from opserve.torch._builder import Builder, Unsupported, Value, meta_like
 from opserve.torch._nodes import is_backward, makes_tensor, where, written_inputs
 from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
 
@@ -23,198 +19,9 @@ Tensor = torch.Tensor
 _MOST_LITERAL_BYTES = 4096
 
 
-class Unsupported(Exception):
-    """The pool has nothing for a node; the message names the lack."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Value:
-    """A tensor of a program while it is built.
-
-    Attributes:
-        source: the owner of its elements.
-        meta: shape, dtype, strides and offset in the source's storage, as a meta tensor.
-        source_shape: of the source itself.
-    """
-
-    source: Union[InputOf, OutputOf, Literal]
-    meta: Tensor
-    source_shape: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.meta.shape)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.meta.dtype
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it shows all of the source's elements in their order."""
-        return (
-            self.meta.storage_offset() == 0
-            and self.meta.is_contiguous()
-            and self.meta.untyped_storage().nbytes()
-            == self.meta.numel() * self.meta.itemsize
-        )
-
-
-def _value_of(source: Any, meta: Tensor) -> Value:
-    return Value(source, meta_like(meta), tuple(meta.shape))
-
-
-def meta_like(meta: Tensor) -> Tensor:
-    """A contiguous meta tensor of its own storage."""
-    return torch.empty(meta.shape, dtype=meta.dtype, device="meta")
-
-
 def metas_of(arguments: Sequence[Any]) -> list[Any]:
     """Of a graph's arguments, for lower(): meta tensors for tensors, numbers as they are."""
     return [meta_like(one) if isinstance(one, Tensor) else one for one in arguments]
-
-
-class Builder:
-    """A program under construction, to which lowerings of nodes add.
-
-    Attributes:
-        node: that is being lowered; None: between two, copies for the plan are made.
-        result: of this node in torch, as meta tensors.
-        seeds: invocations of random operators.
-        sizes: of the outputs of invocations, in bytes; by invocation, once for each output.
-        nodes: that invocations serve, by invocation.
-    """
-
-    def __init__(self) -> None:
-        self.program = Program()
-        self.program.make_result = _tensors.maker_like(torch.empty(0))
-        self.node: Any = None
-        self.result: Any = None
-        self.seeds: list[int] = []
-        self.sizes: list[tuple[int, int]] = []
-        self.nodes: dict[int, Optional[torch.fx.Node]] = {}
-
-    def op(
-        self,
-        name: str,
-        /,
-        *,
-        meta: Any = None,
-        outputs: Optional[Sequence[str]] = None,
-        **arguments: Any,
-    ) -> Any:
-        """Adds an invocation; arguments by their names in the catalogue, None left out.
-
-        Args:
-            meta: its result; None: the node's. One meta tensor, or one for each output, None for
-                those that are not computed.
-            outputs: those of the optional outputs that are wanted.
-        """
-        info = OPERATORS[name]
-        inputs = {}
-        attributes = {}
-        for key, value in arguments.items():
-            if value is None:
-                continue
-            if key in info.attributes:
-                attributes[key] = value
-            elif isinstance(value, (list, tuple)):
-                inputs[key] = [self._wire(name, key, one) for one in value]
-            else:
-                inputs[key] = self._wire(name, key, value)
-        given = self.program.invoke(
-            name, inputs, attributes, Parameters(outputs=outputs)
-        )
-        self.nodes[self.last] = self.node
-        wanted = self.result if meta is None else meta
-        self.sizes += [
-            (self.last, one.numel() * one.itemsize)
-            for one in (wanted if isinstance(wanted, (tuple, list)) else (wanted,))
-            if one is not None
-        ]
-        if not isinstance(wanted, (tuple, list)):
-            return _value_of(given, wanted)
-        # A list of tensors is one output.
-        outs = given if isinstance(given, tuple) else [given[i] for i in range(len(wanted))]
-        return tuple(
-            None if one is None or out is None else _value_of(out, one)
-            for out, one in zip(outs, wanted)
-        )
-
-    def drop_from(self, invocation: int) -> None:
-        """Takes back the invocations from this one on."""
-        del self.program.invocations[invocation:]
-        self.sizes = [one for one in self.sizes if one[0] < invocation]
-        self.seeds = [one for one in self.seeds if one < invocation]
-
-    @property
-    def last(self) -> int:
-        """The number of the last invocation."""
-        return len(self.program.invocations) - 1
-
-    def full(self, value: Any, meta: Optional[Tensor] = None) -> Value:
-        """Equal elements."""
-        meta = self.result if meta is None else meta
-        dtype = str(meta.dtype).rpartition(".")[2]
-        literal = self.program.full(tuple(meta.shape), value, dtype)
-        storage = torch.empty((), dtype=meta.dtype, device="meta")
-        return Value(literal, storage.expand(meta.shape), ())
-
-    def cast(self, value: Value, dtype: torch.dtype) -> Value:
-        if value.dtype == dtype:
-            return value
-        meta = torch.empty(value.shape, dtype=dtype, device="meta")
-        name = str(dtype).rpartition(".")[2]
-        return self.op("Cast", self=value, dtype=name, meta=meta)
-
-    def copy(self, value: Value) -> Value:
-        """The same elements, contiguous, with memory of their own."""
-        if isinstance(value.source, Literal):
-            zero = torch.zeros((), dtype=value.dtype).item()
-            other = self.full(zero, torch.empty((), dtype=value.dtype, device="meta"))
-            if value.dtype == torch.bool:
-                return self.op("LogicalOr", self=value, other=other, meta=value.meta)
-            return self.op("Add", self=value, other=other, meta=value.meta)
-        axes = list(range(len(value.shape)))
-        return self.op("Permute", self=value, dims=axes, meta=value.meta)
-
-    def contiguous(self, value: Value) -> Value:
-        """The value itself if its elements lie in their order without gaps from the start on."""
-        return value if value.is_whole else self.copy(value)
-
-    def view(self, function: Any, value: Value, *args: Any, **kwargs: Any) -> Any:
-        """The result of a function of torch that makes views."""
-        try:
-            shown = function(value.meta, *args, **kwargs)
-        except (RuntimeError, ValueError):  # the elements do not lie so that such a view is possible
-            value = self.copy(value)
-            shown = function(value.meta, *args, **kwargs)
-        if isinstance(shown, (tuple, list)):
-            return tuple(Value(value.source, one, value.source_shape) for one in shown)
-        if shown.untyped_storage()._cdata != value.meta.untyped_storage()._cdata:
-            raise Unsupported("it makes no view")
-        return Value(value.source, shown, value.source_shape)
-
-    def _wire(self, name: str, key: str, value: Any) -> Any:
-        if not isinstance(value, Value):
-            raise Unsupported(f"{name}: {key} is no tensor of the graph")
-        source = value.source
-        if isinstance(source, Literal):
-            return Literal(
-                source.data, source.data_type, value.shape, tuple(value.meta.stride())
-            )
-        if value.is_whole and value.shape == value.source_shape:
-            return source
-        if not value.shape and isinstance(source, InputOf):
-            # An input that is sent alone and without axes has one element: the wire has no strides
-            # to say that it is part of more.
-            source = self.copy(
-                Value(source, torch.empty(source.shape, dtype=value.dtype, device="meta"), source.shape)
-            ).source
-        dtype = str(value.dtype).rpartition(".")[2]
-        return self.program.view(
-            source, dtype, value.shape, value.meta.stride(), value.meta.storage_offset()
-        )
 
 
 def lower(
@@ -223,6 +30,7 @@ def lower(
     is_sent: Sequence[bool],
     stays: Sequence[bool],
     changes: Sequence[bool] = (),
+    zeros: Sequence[int] = (),
 ) -> Plan:
     """Makes the plan of a graph.
 
@@ -232,8 +40,10 @@ def lower(
         stays: of each output of the graph, whether it may stay on the pool.
         changes: of each input that the graph changes, whether the pool may do so, in the tensor
             that it has; none: of no input.
+        zeros: inputs, by their numbers, of which all elements are 0, so that programs need not
+            be sent them.
     """
-    return _Lowering(graph, inputs, is_sent, stays, changes).run()
+    return _Lowering(graph, inputs, is_sent, stays, changes, zeros).run()
 
 
 class _Lowering:
@@ -246,6 +56,7 @@ class _Lowering:
         is_sent: Sequence[bool],
         stays: Sequence[bool],
         changes: Sequence[bool],
+        zeros: Sequence[int],
     ) -> None:
         from opserve.torch._lowerings import LOWERINGS, VIEWS
 
@@ -262,6 +73,8 @@ class _Lowering:
             node for node, is_changed in zip(placeholders, changes) if is_changed
         }
         self._sent: set[int] = set()  # positions
+        self._numbers_of_zeros = set(zeros)
+        self._zeros: set[int] = set()  # their positions
         self._builder = Builder()
         self._taken: dict[int, InputOf] = {}  # inputs of the builder's program, by position
         self._values: dict[torch.fx.Node, Any] = {}  # Value, tuple of them, At, constant
@@ -273,14 +86,16 @@ class _Lowering:
         self._replaced: list[tuple[int, Value]] = []
 
     def run(self) -> Plan:
-        given = iter(self._inputs)
+        given = iter(enumerate(self._inputs))
         for node in self._graph.graph.nodes:
             if node.op == "placeholder":
-                value, is_sent = next(given)
+                number, (value, is_sent) = next(given)
                 if isinstance(value, Tensor):
                     value = self._new_position(value)
                     if is_sent:
                         self._sent.add(value.position)
+                    if number in self._numbers_of_zeros:
+                        self._zeros.add(value.position)
                 self._values[node] = value
             elif node.op == "get_attr":
                 self._values[node] = self._constant(node)
@@ -302,23 +117,13 @@ class _Lowering:
         if not isinstance(tensor, Tensor):
             return tensor  # a graph of a branch
         if tensor.numel() * tensor.itemsize <= _MOST_LITERAL_BYTES and tensor.dtype in _DTYPES:
-            return self._literal(tensor)
+            return self._builder.literal(tensor)
         if tensor.is_inference():
             with torch.inference_mode(False):
                 tensor = tensor.clone()  # one with a version, which uploads are known by
         at = self._new_position(tensor)
         self._plan.constants[at.position] = tensor
         return at
-
-    def _literal(self, tensor: Tensor) -> Value:
-        tensor = tensor.detach().contiguous()
-        name = str(tensor.dtype).rpartition(".")[2]
-        if tensor.dtype == torch.bfloat16:
-            data: Any = tensor.to(torch.float32).numpy()
-        else:
-            data = tensor.numpy()
-        literal = self._builder.program.literal(np.asarray(data), name)
-        return _value_of(literal, tensor)
 
     def _call(self, node: torch.fx.Node) -> Any:
         if node.target is operator.getitem:
@@ -367,6 +172,8 @@ class _Lowering:
             return value
         meta = self._plan.metas[value.position]
         _check_dtypes(meta)
+        if value.position in self._zeros:
+            return self._builder.full(0, meta)
         if value.position not in self._taken:
             name = str(meta.dtype).rpartition(".")[2]
             self._taken[value.position] = self._builder.program.input(name, meta.shape)

@@ -8,7 +8,8 @@ from typing import Any, Optional
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from opserve.torch._graph import lower, meta_like
+from opserve.torch._builder import meta_like
+from opserve.torch._graph import lower
 from opserve.torch._nodes import where
 
 Tensor = torch.Tensor

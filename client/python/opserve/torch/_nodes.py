@@ -26,7 +26,12 @@ def where(node: torch.fx.Node) -> str:
 
 def is_backward(graph: torch.fx.GraphModule) -> bool:
     """Whether AOTAutograd made it for a backward pass."""
-    return any(node.name.startswith("tangents") for node in graph.graph.nodes)
+    return any(map(is_tangent, graph.graph.nodes))
+
+
+def is_tangent(node: torch.fx.Node) -> bool:
+    """Whether it is an input of a backward graph: the gradient of a result."""
+    return node.name.startswith("tangents")
 
 
 def written_inputs(graph: torch.fx.GraphModule) -> dict[torch.fx.Node, torch.fx.Node]:

@@ -1,4 +1,4 @@
-"""Random numbers of torch, made on the pool.
+"""Random numbers of torch, made on the pool, and dropout.
 
 The pool draws bits (dropout masks); numbers are made of these. Seeds come from torch's generator, so
 torch.manual_seed repeats a run; the numbers are not torch's own.
@@ -7,13 +7,12 @@ torch.manual_seed repeats a run; the numbers are not torch's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Optional
 
-import numpy as np
 import torch
 
-from opserve.torch._graph import Builder, Unsupported, Value
+from opserve.torch._builder import Builder, Unsupported, Value
+from opserve.torch._lowerings._registry import lowers
 
 aten = torch.ops.aten
 
@@ -37,6 +36,7 @@ def _mask(b: Builder, shape: Any, probability: float) -> Value:
     return mask
 
 
+@lowers(aten.bernoulli.p)
 def _bernoulli(b: Builder, x: Value, p: float = 0.5, generator: Any = None) -> Value:
     if p == 0 or not math.prod(x.shape):
         return b.full(0)
@@ -58,10 +58,7 @@ def _uniform_numbers(b: Builder) -> Value:
     bits = _mask(b, (8 * _BYTES * count,), 0.5)
     numbers = b.view(torch.narrow, bits, 0, 0, _BYTES * count)  # each byte is one of 0..255
     numbers = b.view(torch.reshape, b.cast(numbers, torch.float32), (_BYTES, count))
-    places = 256.0 ** -np.arange(1, _BYTES + 1, dtype="f4")[None]
-    weights = Value(
-        b.program.literal(places, "float32"), _meta((1, _BYTES)), (1, _BYTES)
-    )
+    weights = b.literal(256.0 ** -torch.arange(1.0, _BYTES + 1)[None])
     # The sums are exact: they have no more bits than float32.
     sums = b.op("Mm", self=weights, mat2=numbers, meta=_meta((1, count)))
     return b.view(torch.reshape, sums, shape)
@@ -97,6 +94,7 @@ def _exponential_numbers(b: Builder, rate: float) -> Value:
     )
 
 
+@lowers(aten.bernoulli.default)
 def _bernoulli_each(b: Builder, probabilities: Value, generator: Any = None) -> Value:
     wide = b.cast(probabilities, torch.float32)
     is_one = _meta(b.result.shape, torch.bool)
@@ -109,38 +107,45 @@ def _check_floating(b: Builder) -> None:
         raise Unsupported(f"random numbers of {b.result.dtype}")
 
 
+@lowers(aten.rand.default, aten.rand_like.default)
 def _rand(b: Builder, *arguments: Any, **options: Any) -> Value:
     _check_floating(b)
     return _scaled(b, _uniform_numbers(b), 1, 0)
 
 
+@lowers(aten.randn.default, aten.randn_like.default)
 def _randn(b: Builder, *arguments: Any, **options: Any) -> Value:
     _check_floating(b)
     return _scaled(b, _normal_numbers(b), 1, 0)
 
 
+@lowers(aten.uniform.default)
 def _uniform(
     b: Builder, x: Value, low: float = 0, high: float = 1, generator: Any = None
 ) -> Value:
     return _scaled(b, _uniform_numbers(b), high - low, low)
 
 
+@lowers(aten.normal_functional.default)
 def _normal(
     b: Builder, x: Value, mean: float = 0, std: float = 1, generator: Any = None
 ) -> Value:
     return _scaled(b, _normal_numbers(b), std, mean)
 
 
+@lowers(aten.exponential.default)
 def _exponential(
     b: Builder, x: Value, rate: float = 1, generator: Optional[Any] = None
 ) -> Value:
     return _scaled(b, _exponential_numbers(b, rate), 1, 0)
 
 
+@lowers(aten.randint.default)
 def _randint_below(b: Builder, high: int, size: Any, **options: Any) -> Value:
     return _randint(b, 0, high, size)
 
 
+@lowers(aten.randint.low)
 def _randint(b: Builder, low: int, high: int, size: Any, **options: Any) -> Value:
     span = high - low
     if span > 2 ** (8 * _BYTES):
@@ -151,16 +156,33 @@ def _randint(b: Builder, low: int, high: int, size: Any, **options: Any) -> Valu
     return b.op("Adds", self=whole, other=low) if low else whole
 
 
-LOWERINGS: dict[Any, Callable[..., Any]] = {
-    aten.bernoulli.default: _bernoulli_each,
-    aten.bernoulli.p: _bernoulli,
-    aten.rand.default: _rand,
-    aten.rand_like.default: _rand,
-    aten.randn.default: _randn,
-    aten.randn_like.default: _randn,
-    aten.randint.default: _randint_below,
-    aten.randint.low: _randint,
-    aten.uniform.default: _uniform,
-    aten.normal_functional.default: _normal,
-    aten.exponential.default: _exponential,
-}
+@lowers(aten.native_dropout.default)
+def _dropout(b: Builder, x: Value, p: float, train: Optional[bool]) -> Any:
+    if train is False or p == 0:
+        meta = torch.empty(x.shape, dtype=torch.bool, device="meta")
+        return b.contiguous(x), b.full(True, meta)
+    bits = math.ceil(math.prod(x.shape) / 128) * 16
+    out, mask = b.op(
+        "Dropout",
+        input=x,
+        p=p,
+        train=True,
+        seed=0,
+        meta=[b.result[0], torch.empty((bits,), dtype=torch.uint8, device="meta")],
+    )
+    b.seeds.append(b.last)
+    # torch's mask has an element for each element; the pool's has a bit. Dropped elements are 0
+    # in an application of the same mask to ones.
+    ones = b.full(1, b.result[0])
+    kept = b.op(
+        "DropoutDoMask", self=ones, mask=mask, prob=p, meta=b.result[0]
+    )
+    zero = b.full(0, torch.empty((), dtype=x.dtype, device="meta"))
+    return out, b.op("NeTensor", self=kept, other=zero, meta=b.result[1])
+
+
+@lowers(aten.native_dropout_backward.default)
+def _dropout_backward(b: Builder, grad: Value, mask: Value, scale: float) -> Value:
+    meta = b.result
+    kept = b.op("Mul", self=grad, other=b.cast(mask, grad.dtype), meta=meta)
+    return b.op("Muls", self=kept, other=scale, meta=meta)
