@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "proto/status/status_macros.h"
 #include "server/device/pinned_pool.h"
 #include "server/execution/tensor_view.h"
+#include "server/shared_memory/file_parts.h"
 
 namespace opserve::server {
 namespace {
@@ -527,25 +529,26 @@ class Binder {
     const v1::SharedMemoryRange& range = tensor.shared_memory();
     OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, StorageBytes(*bound), IsPlain(tensor)));
     auto& windows = call_.windows;
-    const auto known =
-        std::find_if(windows.begin(), windows.end(),
-                     [&](const SharedWindow& window) { return IsSame(window.range, range); });
-    bound->source = SharedSource{static_cast<uint32_t>(known - windows.begin())};
+    const auto [known, is_new] =
+        window_of_range_.try_emplace(KeyOf(range), static_cast<uint32_t>(windows.size()));
+    bound->source = SharedSource{known->second};
     // A range that is named again shares the window: its bytes count once. The other tensor may
     // have another dtype, so the alignment is checked again.
-    if (known != windows.end()) return CheckAlignment(*known->region, range, bound->spec.dtype);
+    if (!is_new) return CheckAlignment(*windows[known->second].region, range, bound->spec.dtype);
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
                              WindowIn(std::move(region), range, bound->spec.dtype));
     OPSERVE_RETURN_IF_ERROR(CountInput("shared memory", range.size()));
+    shared_inputs_.Add(window.region->PartOf(range.offset(), range.size()));
     program_.windows.push_back({.bytes = range.size()});
     windows.push_back(std::move(window));
     return absl::OkStatus();
   }
 
-  static bool IsSame(const v1::SharedMemoryRange& a, const v1::SharedMemoryRange& b) {
-    return a.region() == b.region() && a.offset() == b.offset() && a.size() == b.size() &&
-           a.connection() == b.connection();
+  using RangeKey = std::tuple<absl::string_view, uint64_t, uint64_t, uint64_t>;
+  // Equal for the same range; refers to the message.
+  static RangeKey KeyOf(const v1::SharedMemoryRange& range) {
+    return {range.connection(), range.region(), range.offset(), range.size()};
   }
 
   static absl::Status RangeTooSmall(const v1::SharedMemoryRange& range, uint64_t needed) {
@@ -658,7 +661,6 @@ class Binder {
   }
 
   absl::Status BindResults() {
-    const size_t input_windows = program_.windows.size();
     for (const v1::WantedResult& result : request_.results()) {
       const auto source = FindOutput(result.invocation(), result.output());
       if (!source.ok()) return InvalidCall("", "results", source.status().message());
@@ -677,7 +679,7 @@ class Binder {
       } else {
         output.is_result = true;
         if (result.has_shared_memory()) {
-          status = BindDestination(result.shared_memory(), input_windows, *source);
+          status = BindDestination(result.shared_memory(), *source);
         }
       }
       // An output has one address (ProgramRun::OutputAddress): that of the kept memory, or that of
@@ -787,9 +789,8 @@ class Binder {
     }
   }
 
-  // Lets the output `source` go to `range`. `input_windows`: how many windows are inputs.
-  absl::Status BindDestination(const v1::SharedMemoryRange& range, size_t input_windows,
-                               const OutputRef& source) {
+  // Lets the output `source` go to `range`.
+  absl::Status BindDestination(const v1::SharedMemoryRange& range, const OutputRef& source) {
     BoundOutput& output = OutputOf(source);
     const auto bytes = static_cast<uint64_t>(NumBytes(output.spec));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
@@ -809,14 +810,13 @@ class Binder {
     auto& windows = call_.windows;
     // With an overlap the result would depend on whether the device uses the region in place or a
     // copy of it.
-    for (size_t i = 0; i < windows.size(); ++i) {
-      const v1::SharedMemoryRange& other = windows[i].range;
-      if (window.region->Overlaps(range.offset(), bytes, *windows[i].region, other.offset(),
-                                  other.size())) {
-        return InvalidRange(absl::StrCat("the range of shared memory overlaps that of ",
-                                         i < input_windows ? "an input" : "another result"));
-      }
+    const FilePart part = window.region->PartOf(range.offset(), bytes);
+    const bool is_input = shared_inputs_.Overlap(part);
+    if (is_input || shared_results_.Overlap(part)) {
+      return InvalidRange(absl::StrCat("the range of shared memory overlaps that of ",
+                                       is_input ? "an input" : "another result"));
     }
+    shared_results_.Add(part);
     output.window = static_cast<uint32_t>(windows.size());
     program_.windows.push_back({.bytes = bytes, .writer = source});
     windows.push_back(std::move(window));
@@ -835,6 +835,9 @@ class Binder {
   const ResidentLookup find_resident_;
   const RegionLookup find_region_;
   absl::flat_hash_map<std::string, uint32_t> resident_of_handle_;
+  absl::flat_hash_map<RangeKey, uint32_t> window_of_range_;  // of inputs
+  FileParts shared_inputs_;
+  FileParts shared_results_;
   // Of a resident tensor: the last invocation that reads it, and by how many of its inputs.
   struct LastUse {
     uint32_t invocation = UINT32_MAX;

@@ -45,7 +45,11 @@ void ProgramRun::BeginCapture() {
   }
   // Null: the program's own plan holds.
   const uint64_t bytes = with_kept == nullptr ? plan().total_bytes : with_kept->total_bytes;
-  captured_ = context_.captured->Begin(bound_, tenant_, bytes, absl::Now());
+  uint64_t plan_bytes = 0;
+  for (const PlanCache::Lease& lease : leases_) {
+    if (!lease.plan->IsKept()) plan_bytes += lease.plan->HostBytes();
+  }
+  captured_ = context_.captured->Begin(bound_, tenant_, bytes, absl::Now(), plan_bytes);
   if (captured_ == nullptr) return;
   own_plan_ = std::move(with_kept);
   stages_kept_ = true;
@@ -112,10 +116,14 @@ absl::Status ProgramRun::CaptureOn(aclrtStream stream) {
     captured_->graph.reset();
     return status;
   }
+  captured_->plans.reserve(leases_.size());
   for (const PlanCache::Lease& lease : leases_) captured_->plans.push_back(lease.plan);
   std::sort(captured_->plans.begin(), captured_->plans.end());
   captured_->plans.erase(std::unique(captured_->plans.begin(), captured_->plans.end()),
                          captured_->plans.end());
+  for (const std::shared_ptr<Plan>& plan : captured_->plans) {
+    plan->KeepFor(program_.host_account.get());
+  }
   return absl::OkStatus();
 }
 
@@ -131,7 +139,7 @@ absl::Status ProgramRun::PrepareToLaunch() {
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
     const bool is_there = i < leases_.size();
     if (is_there && !leases_[i].plan->is_broken()) continue;
-    auto lease = context_.plans.Acquire(bound_.invocation(i));
+    auto lease = context_.plans.Acquire(bound_.invocation(i), program_.host_account.get());
     if (!lease.ok()) return InInvocation(i, lease.status());
     if (lease->plan->workspace_bytes() > workspace_bytes_[i]) {
       return MakeError(Reason::kDeviceMemory,

@@ -4,9 +4,34 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "server/execution/host_bytes.h"
 
 namespace opserve::server {
 namespace {
+
+// Host memory of a launch in a captured graph, and for each tensor of it: about what the host
+// CANN's take. ACL does not tell it.
+constexpr uint64_t kLaunchBytes = 400;
+constexpr uint64_t kLaunchTensorBytes = 80;
+
+// Host memory of a captured run of the call, its plans aside.
+uint64_t HostBytes(const ProgramCall& call) {
+  const Program& program = *call.program;
+  const size_t launches = program.invocations.size();
+  uint64_t bytes = HeapPiece(sizeof(CapturedRun)) + launches * kLaunchBytes +
+                   HeapPiece(launches * sizeof(uint64_t)) +
+                   HeapPiece(launches * sizeof(std::shared_ptr<Plan>)) +
+                   HeapPiece(call.residents.size() * sizeof(std::weak_ptr<ResidentContent>));
+  for (const BoundInvocation& invocation : program.invocations) {
+    bytes += kLaunchTensorBytes * (invocation.inputs.size() + invocation.outputs.size());
+  }
+  // Outputs that stay have a place in the arena, by a plan of the captured run's own.
+  if (!program.kept.empty()) {
+    bytes += HeapPiece(sizeof(MemoryPlan)) + HeapBytes(program.memory_plan) +
+             HeapPiece(launches * sizeof(uint64_t));
+  }
+  return bytes;
+}
 
 template <typename T>
 bool IsSame(const std::weak_ptr<T>& a, const std::weak_ptr<T>& b) {
@@ -91,7 +116,8 @@ bool CapturedRuns::IsDue(const Entry& entry, absl::Time now) const {
 }
 
 std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32_t tenant,
-                                                 uint64_t bytes, absl::Time now) {
+                                                 uint64_t bytes, absl::Time now,
+                                                 uint64_t plan_bytes) {
   // In three steps, since booking takes other locks: room is counted under the lock, booked without
   // it, and both are joined if the run is still wanted.
   auto run = std::make_unique<CapturedRun>();
@@ -101,12 +127,19 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
   for (const BoundResident& resident : call.residents) {
     run->contents.push_back(resident.tensor->content);
   }
+  HostAccount* const account = call.program->host_account.get();
+  const uint64_t host_bytes = account == nullptr ? 0 : HostBytes(call);
   {
     Ended ended;
     absl::MutexLock lock(&mutex_);
     Entry* const entry = Find(call);
     // Another lane may have begun one, or given one back, since IsDue.
     if (entry == nullptr || !IsDue(*entry, now)) return nullptr;
+    if (account != nullptr && !account->HasRoom(host_bytes + plan_bytes)) {
+      Count(kTenantFull);
+      Pause(entry, now);
+      return nullptr;
+    }
     if (!MakeRoom(*run, now, &ended)) {
       Count(kFull);
       Pause(entry, now);
@@ -118,6 +151,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
     slot.tenant = tenant;
     CountIn(*run);
   }
+  if (account != nullptr) run->charge = account->Charge(host_bytes);
   // Destroyed without the lock, which takes the books' own.
   absl::StatusOr<std::shared_ptr<void>> share = book_(tenant, bytes);
   absl::MutexLock lock(&mutex_);

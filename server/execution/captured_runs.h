@@ -15,7 +15,8 @@
 // launches from then on. Beside other captured runs of the program, whose replays would clear it, a
 // setback is a pause instead: the program is not captured again for a while.
 //
-// A captured run is the first thing to go when device memory is short.
+// A captured run is the first thing to go when device memory is short. Its host memory counts in
+// the program's account, and it is not captured where the tenant has no room for that.
 #pragma once
 
 #include <array>
@@ -36,6 +37,7 @@
 #include "absl/time/time.h"
 #include "server/device/acl_handles.h"
 #include "server/device/memory_pool.h"
+#include "server/execution/host_account.h"
 #include "server/execution/memory_plan.h"
 #include "server/execution/plan_cache.h"
 #include "server/execution/program.h"
@@ -58,7 +60,8 @@ struct CapturedRun {
   std::vector<std::shared_ptr<Plan>> plans;              // of its launches; none twice
   std::vector<std::weak_ptr<ResidentContent>> contents;  // by position in Program::residents
   uint64_t bytes = 0;                                    // of the arena
-  size_t launches = 0;                                   // that a replay saves, but for one
+  HostCharge charge;    // of the host memory, but for plans, which have charges of their own
+  size_t launches = 0;  // that a replay saves, but for one
   uint64_t replays = 0;
   bool is_new = true;  // the run that captured it has not ended yet
 };
@@ -91,7 +94,7 @@ class CapturedRuns {
   enum Result {
     kCaptured,
     kFull,        // one of the device's limits is reached
-    kTenantFull,  // the tenant has no room for the arena
+    kTenantFull,  // the tenant has no room for the arena, or for the host memory
     kNotCaptured  // a function of the capture failed, or a launch in it
   };
   static constexpr size_t kResults = 4;
@@ -138,9 +141,11 @@ class CapturedRuns {
   bool IsDue(const ProgramCall& call, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Room for a capture with an arena of `bytes`, to be given back by Put or Drop. Null: it is not
-  // due any more, or there is no room, which is counted.
+  // due any more, or there is no room, which is counted. `plan_bytes`: host memory of plans that
+  // would stay because of it; its own is counted here.
   std::unique_ptr<CapturedRun> Begin(const ProgramCall& call, uint32_t tenant, uint64_t bytes,
-                                     absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+                                     absl::Time now, uint64_t plan_bytes = 0)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // After a run that has ended well, was replayed and left its stream idle, with its memory.
   void Put(const ProgramCall& call, std::unique_ptr<CapturedRun> run, absl::Time now)

@@ -11,9 +11,16 @@
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
+#include "server/execution/host_bytes.h"
 
 namespace opserve::server {
 namespace {
+
+// Host memory of an executor, and for each tensor in it. The host CANN's take from 700 bytes
+// (Permute) to 15,000 (ApplyAdamWV2), mostly 2,500 to 4,000: so it is right for a program and not
+// for each of its plans.
+constexpr uint64_t kExecutorBytes = 2700;
+constexpr uint64_t kExecutorTensorBytes = 200;
 
 // Appends the bytes of numbers to a key. Each sequence is preceded by its length, so that no two
 // calls have the same key.
@@ -115,6 +122,18 @@ bool Plan::CanRepeat() const {
                          acl_.aclSetDynamicOutputTensorAddr != nullptr));
 }
 
+uint64_t Plan::HostBytes() const {
+  const size_t tensors = call_.inputs.size() + call_.outputs.size();
+  const uint64_t executor =
+      executor_ == nullptr ? 0 : kExecutorBytes + kExecutorTensorBytes * tensors;
+  // The plan's place in a cache: its key, a node of the list and a slot of the index, whose table
+  // is about half full.
+  const uint64_t entry = HeapPiece(sizeof(PlanCache::Entry) + 2 * sizeof(void*)) +
+                         HeapBytes(call_.plan_key) + 2 * 3 * sizeof(void*);
+  return HeapPiece(sizeof(Plan)) + HeapPiece(3 * sizeof(void*)) + HeapBytes(call_) +
+         arguments_->HostBytes() + executor + entry;
+}
+
 absl::Status Plan::Prepare() {
   OPSERVE_ASSIGN_OR_RETURN(StageOneArguments arguments,
                            StageOneArguments::Make(acl_, call_, /*inputs=*/{}, /*outputs=*/{}));
@@ -177,7 +196,34 @@ void PlanCache::Remove(std::list<Entry>::iterator entry) {
   entries_.erase(entry);
 }
 
-absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invocation) {
+void PlanCache::Evict(std::list<Entry>::iterator entry) {
+  counters_.of[entry->op].evictions.fetch_add(1, std::memory_order_relaxed);
+  Remove(entry);
+}
+
+bool PlanCache::MakeRoom(const HostAccount* account, const Plan& plan) {
+  // Plans of this run are in front of all others, and stay.
+  const auto is_of_run = [this](const Entry& entry) { return entry.run == run_; };
+  if (entries_.size() == capacity_) {
+    if (is_of_run(entries_.back())) return false;
+    Evict(std::prev(entries_.end()));
+  }
+  if (account == nullptr) return true;
+  const uint64_t bytes = plan.HostBytes();
+  for (auto end = entries_.end(); !account->HasRoom(bytes);) {
+    if (end == entries_.begin() || is_of_run(*std::prev(end))) return false;
+    const auto oldest = std::prev(end);
+    if (oldest->plan->charge_.IsBeside(*account)) {
+      Evict(oldest);
+    } else {
+      end = oldest;
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invocation,
+                                                    HostAccount* account) {
   std::string made;
   if (invocation.plan_key.empty()) made = PlanKeyOf(invocation);
   const std::string& key = made.empty() ? invocation.plan_key : made;
@@ -190,6 +236,7 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   if (found != by_key_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
     found->second->run = run_;
+    found->second->plan->KeepFor(account);
     // A plan that runs once remembers the workspace only.
     return Lease{found->second->plan, /*is_hit=*/found->second->plan->executor_ != nullptr};
   }
@@ -201,11 +248,8 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
     return status;
   }
   // Only for a plan that was made: a call that fails evicts nothing.
-  if (entries_.size() == capacity_) {
-    if (entries_.back().run == run_) return Lease{std::move(plan), /*is_hit=*/false};
-    counters_.of[entries_.back().op].evictions.fetch_add(1, std::memory_order_relaxed);
-    Remove(std::prev(entries_.end()));
-  }
+  if (!MakeRoom(account, *plan)) return Lease{std::move(plan), /*is_hit=*/false};
+  plan->KeepFor(account);
   entries_.push_front({key, invocation.op->index, plan, run_});
   // The text of the key is the entry's, which a list does not move.
   by_key_.emplace(entries_.front().key, entries_.begin());

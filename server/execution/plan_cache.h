@@ -6,6 +6,10 @@
 // strides, offsets, storage shapes and attributes, compared in full. Addresses are not: a plan's
 // executor is repeatable and gets them anew for every launch.
 //
+// A plan that is kept for a prepared program, here or by a captured run, counts as its tenant's
+// host memory: in the account of the program that made it, or that uses it when that one has gone.
+// If the tenant has no room, its oldest plans of the lane go first.
+//
 // Some calls cannot have a repeatable executor (aclnn says 561000), and some versions of CANN have
 // none at all. Then the cache remembers the workspace size only, and stage one runs for each
 // launch.
@@ -25,6 +29,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/device/acl_handles.h"
+#include "server/execution/host_account.h"
 #include "server/execution/program.h"
 #include "server/execution/stage_one_arguments.h"
 
@@ -51,6 +56,15 @@ class Plan {
   // Whether stage two runs with an executor that stays.
   bool is_repeatable() const { return executor_ != nullptr; }
   bool is_broken() const { return is_broken_; }
+  // Host memory of the plan in a cache. That of ACL's objects is an estimate: ACL does not tell it.
+  uint64_t HostBytes() const;
+  // The plan stays for a program with this account, which may be null: it counts there, unless it
+  // counts for a program already.
+  void KeepFor(HostAccount* account) {
+    if (account == nullptr || charge_.IsIn(*account) || IsKept()) return;
+    charge_ = account->Charge(HostBytes());
+  }
+  bool IsKept() const { return charge_.Counts(); }
 
  private:
   friend class PlanCache;
@@ -75,6 +89,7 @@ class Plan {
   ExecutorHandle executor_;                     // null: stage one runs for each launch
   bool is_broken_ = false;                      // a launch failed: not to be used again
   uint64_t workspace_bytes_ = 0;
+  HostCharge charge_;
 };
 
 // Everything of a call that its plan depends on, as bytes: equal for equal plans only.
@@ -122,9 +137,9 @@ class PlanCache {
 
   // The plan of `invocation`, by running stage one if there is none or its launch failed. The least
   // recently used plan makes room, unless this run acquired it; then the lease alone has the new
-  // one. `invocation` may have its key (BoundInvocation::plan_key).
-  // Errors: AclCallStatus of stage one, which counts as a miss.
-  absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation);
+  // one. `invocation` may have its key (BoundInvocation::plan_key). `account`: of its program;
+  // null: the plan counts for nobody. Errors: AclCallStatus of stage one, which counts as a miss.
+  absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation, HostAccount* account = nullptr);
 
   // Counts the invocation that a lease was acquired for: once, when it is certain to be run here.
   void Count(const Lease& lease);
@@ -134,6 +149,7 @@ class PlanCache {
   }
 
  private:
+  friend class Plan;
   struct Entry {
     std::string key;
     int op;
@@ -142,6 +158,9 @@ class PlanCache {
   };
 
   void Remove(std::list<Entry>::iterator entry);
+  void Evict(std::list<Entry>::iterator entry);
+  // Whether one more plan may stay, after others have gone if need be.
+  bool MakeRoom(const HostAccount* account, const Plan& plan);
 
   const AclLibrary& acl_;
   const size_t capacity_;

@@ -10,6 +10,8 @@
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/execution/captured_runs.h"
+#include "server/execution/host_account.h"
+#include "server/execution/host_bytes.h"
 #include "server/execution/plan_cache.h"
 
 namespace opserve::server {
@@ -82,37 +84,6 @@ absl::Status CheckCount(absl::string_view field, size_t given, size_t wanted) {
   return InvalidField(field, absl::StrCat(given, " given; the prepared program takes ", wanted));
 }
 
-// Bytes of the heap that a container has, apart from its elements' own.
-template <typename T>
-uint64_t HeapBytes(const std::vector<T>& container) {
-  // Capacities, not sizes: the tenant's limit is for memory that is taken.
-  return container.capacity() * sizeof(T);
-}
-template <typename T, size_t N>
-uint64_t HeapBytes(const absl::InlinedVector<T, N>& container) {
-  // Up to N elements lie in the object itself; likewise short texts below.
-  return container.capacity() > N ? container.capacity() * sizeof(T) : 0;
-}
-uint64_t HeapBytes(const std::string& text) {
-  return text.capacity() > std::string().capacity() ? text.capacity() : 0;
-}
-
-uint64_t HeapBytes(const BoundInvocation& invocation) {
-  uint64_t bytes = HeapBytes(invocation.inputs) + HeapBytes(invocation.input_ends) +
-                   HeapBytes(invocation.attributes) + HeapBytes(invocation.outputs) +
-                   HeapBytes(invocation.output_ends) + HeapBytes(invocation.plan_key);
-  for (const BoundInput& input : invocation.inputs) {
-    bytes += HeapBytes(input.spec.shape) + HeapBytes(input.strides);
-  }
-  for (const BoundOutput& output : invocation.outputs) bytes += HeapBytes(output.spec.shape);
-  return bytes;
-}
-
-uint64_t HeapBytes(const MemoryPlan& plan) {
-  return HeapBytes(plan.payloads) + HeapBytes(plan.windows) + HeapBytes(plan.outputs) +
-         HeapBytes(plan.workspaces);
-}
-
 uint64_t HostBytes(const Program& program) {
   uint64_t bytes = sizeof(Program) + HeapBytes(program.invocations) + HeapBytes(program.results) +
                    HeapBytes(program.residents) + HeapBytes(program.kept) +
@@ -121,7 +92,7 @@ uint64_t HostBytes(const Program& program) {
   for (const BoundInvocation& invocation : program.invocations) bytes += HeapBytes(invocation);
   // The plan without workspaces and, after the first run, the one with them, and their sizes.
   return bytes + 2 * HeapBytes(program.memory_plan) + sizeof(WorkspacePlan) + sizeof(MemoryPlan) +
-         program.invocations.size() * sizeof(uint64_t);
+         sizeof(HostAccount) + HeapPiece(program.invocations.size() * sizeof(uint64_t));
 }
 
 // The invocation with other attributes, if its outputs are still those that the program expects.
@@ -176,6 +147,7 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& 
   }
   Program program = *bound.program;
   program.is_capturable = IsCapturable(program);
+  program.host_account = std::make_shared<HostAccount>();
   prepared.program_ = WithPlans(std::move(program));
   prepared.host_bytes_ = sizeof(PreparedProgram) + HostBytes(*prepared.program_) +
                          HeapBytes(prepared.residents_) + HeapBytes(prepared.window_dtypes_);

@@ -46,8 +46,7 @@ class PreparedProgram {
   // Serialized, without the lease. Empty, unless KeepRequest kept it.
   const std::string& request() const { return request_; }
   std::vector<NamedResident> NamedResidents() const;
-  // Host memory that the program takes, executors aside: these are in the lanes' plan caches, which
-  // have limits of their own.
+  // Host memory of the program itself. What its runs leave behind is in Program::host_account, too.
   uint64_t host_bytes() const { return host_bytes_; }
 
  private:

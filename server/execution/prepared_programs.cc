@@ -31,15 +31,22 @@ absl::StatusOr<std::shared_ptr<const PreparedProgram>> PreparedPrograms::Made(
   return std::make_shared<const PreparedProgram>(std::move(made));
 }
 
+PreparedPrograms::Account& PreparedPrograms::AccountOf(uint32_t tenant) {
+  Account& account = accounts_[tenant];
+  if (account.bytes == nullptr) {
+    account.bytes = std::make_shared<HostSum>(limits_.max_bytes_per_tenant, all_bytes_);
+  }
+  return account;
+}
+
 void PreparedPrograms::Add(uint32_t tenant, Holder holder, bool is_used_last,
                            const std::shared_ptr<const PreparedProgram>& program) {
-  Account& account = accounts_[tenant];
+  Account& account = AccountOf(tenant);
   Shared& shared = account.programs[holder.digest];
   // Not there, or released in between.
   if (shared.program == nullptr) {
     shared.program = program;
-    account.bytes += program->host_bytes();
-    all_bytes_ += program->host_bytes();
+    program->program().host_account->Open(account.bytes, program->host_bytes());
   }
   // Another caller may have prepared an equal one in between.
   holder.program = shared.program;
@@ -67,19 +74,19 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
   Forgotten forgotten;
   absl::MutexLock lock(&mutex_);
   Add(tenant, std::move(holder), /*is_used_last=*/true, program);
-  Account& account = accounts_[tenant];
+  Account& account = AccountOf(tenant);
   const Holder& added = account.holders.front();
   Count(is_shared ? kShared : kPrepared);
   // At least the new handle stays, even with a limit of 0.
   while (account.holders.size() > std::max<uint32_t>(limits_.max_programs_per_tenant, 1) ||
-         account.bytes > limits_.max_bytes_per_tenant) {
+         (!account.bytes->HasRoom(0) && account.programs.size() > 1)) {
     Forget(account, std::prev(account.holders.end()), &forgotten);
     Count(kEvicted);
   }
   return Added{.handle = added.handle,
                .lease_end = added.lease_end,
                .is_shared = is_shared,
-               .host_bytes = added.program->host_bytes()};
+               .host_bytes = added.program->program().host_account->bytes()};
 }
 
 absl::Status PreparedPrograms::Adopt(uint32_t tenant, const std::string& digest,
@@ -106,7 +113,8 @@ absl::Status PreparedPrograms::Adopt(uint32_t tenant, const std::string& digest,
   uint64_t bytes = program->host_bytes();
   if (const auto account = accounts_.find(tenant); account != accounts_.end()) {
     holders += account->second.holders.size();
-    bytes = account->second.bytes + (account->second.programs.contains(digest) ? 0 : bytes);
+    bytes =
+        account->second.bytes->bytes() + (account->second.programs.contains(digest) ? 0 : bytes);
   }
   if (holders > limits_.max_programs_per_tenant || bytes > limits_.max_bytes_per_tenant) {
     return MakeError(
@@ -199,19 +207,18 @@ PreparedPrograms::Usage PreparedPrograms::UsageOfTenant(uint32_t tenant) const {
   absl::MutexLock lock(&mutex_);
   const auto account = accounts_.find(tenant);
   if (account == accounts_.end()) return {};
-  return {static_cast<uint32_t>(account->second.holders.size()), account->second.bytes};
+  return {static_cast<uint32_t>(account->second.holders.size()), account->second.bytes->bytes()};
 }
 
 PreparedPrograms::Usage PreparedPrograms::UsageOfAll() const {
   // Without the lock, for the metrics: both are atomic, and need not be of the same moment.
-  return {.handles = all_handles_, .bytes = all_bytes_};
+  return {.handles = all_handles_, .bytes = all_bytes_->bytes()};
 }
 
 void PreparedPrograms::Forget(Account& account, Holders::iterator holder, Forgotten* forgotten) {
   const auto shared = account.programs.find(holder->digest);
   if (--shared->second.handles == 0) {
-    account.bytes -= shared->second.program->host_bytes();
-    all_bytes_ -= shared->second.program->host_bytes();
+    shared->second.program->program().host_account->Close();
     account.programs.erase(shared);
   }
   by_handle_.erase(holder->handle);

@@ -1,8 +1,9 @@
 // Prepared programs of all tenants, by the handles that their calls name.
 //
 // A handle is 128 random bits and belongs to one caller; handles of equal programs of one tenant
-// share the program. A tenant's handles are bounded in number and in the bytes of their programs:
-// the one that was not used for the longest time makes room.
+// share the program. A tenant's handles are bounded in number and in the bytes of their programs,
+// which grow with the executors and captured runs that calls leave behind: the handle that was not
+// used for the longest time makes room.
 #pragma once
 
 #include <array>
@@ -22,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/execution/host_account.h"
 #include "server/execution/prepared_program.h"
 
 namespace opserve::server {
@@ -46,14 +48,14 @@ class PreparedPrograms {
 
   struct Usage {
     uint32_t handles = 0;
-    uint64_t bytes = 0;  // of their programs, each counted once
+    uint64_t bytes = 0;  // of their programs, each counted once, executors and captured runs too
   };
 
   struct Added {
     std::string handle;
     absl::Time lease_end;
-    bool is_shared = false;  // `make` was not called
-    uint64_t host_bytes = 0;
+    bool is_shared = false;   // `make` was not called
+    uint64_t host_bytes = 0;  // of the program, as of now
   };
 
   // A handle of another daemon's, which ends.
@@ -126,7 +128,7 @@ class PreparedPrograms {
   struct Account {
     Holders holders;
     SharedPrograms programs;
-    uint64_t bytes = 0;
+    std::shared_ptr<HostSum> bytes;
   };
   // Programs leave the books with mutex_ held, and memory after it.
   using Forgotten = std::list<std::shared_ptr<const PreparedProgram>>;
@@ -143,6 +145,7 @@ class PreparedPrograms {
   void Add(uint32_t tenant, Holder holder, bool is_used_last,
            const std::shared_ptr<const PreparedProgram>& program)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Account& AccountOf(uint32_t tenant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Account& account, Holders::iterator holder, Forgotten* forgotten)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -150,9 +153,9 @@ class PreparedPrograms {
   std::array<std::atomic<uint64_t>, kEvents> counts_ = {};
   mutable absl::Mutex mutex_;
   std::map<uint32_t, Account> accounts_ ABSL_GUARDED_BY(mutex_);  // by tenant
-  // Sums over accounts_; written with mutex_ held.
-  std::atomic<uint32_t> all_handles_ = 0;
-  std::atomic<uint64_t> all_bytes_ = 0;
+  // Sums over accounts_.
+  std::atomic<uint32_t> all_handles_ = 0;  // written with mutex_ held
+  const std::shared_ptr<HostSum> all_bytes_ = std::make_shared<HostSum>();
   absl::flat_hash_map<std::string, std::pair<uint32_t, Holders::iterator>> by_handle_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -25,6 +25,8 @@
 
 namespace opserve::server {
 
+class HostAccount;
+
 struct PayloadSource {
   uint32_t payload;  // position in the message
 };
@@ -207,6 +209,8 @@ struct Program {
   // Of a prepared program: the plan for the workspaces that its first run found out. Null: none is
   // remembered.
   std::shared_ptr<WorkspacePlan> workspace_plan;
+  // Of a prepared program: the host memory that it takes. Null: it is not counted.
+  std::shared_ptr<HostAccount> host_account;
 };
 
 // One run of a program: the parts that differ from one request to the next.

@@ -124,7 +124,7 @@ absl::Status ProgramRun::CheckResidents() const {
 absl::Status ProgramRun::FindPlans() {
   context_.plans.BeginRun();
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
-    auto lease = context_.plans.Acquire(bound_.invocation(i));
+    auto lease = context_.plans.Acquire(bound_.invocation(i), program_.host_account.get());
     if (!lease.ok()) return InInvocation(i, lease.status());
     ++(lease->is_hit ? result_.plan_hits : result_.plan_misses);
     const uint64_t bytes = lease->plan->workspace_bytes();

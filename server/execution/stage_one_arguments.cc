@@ -9,6 +9,7 @@
 #include "proto/dtypes/element.h"
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
+#include "server/execution/host_bytes.h"
 
 namespace opserve::server {
 namespace {
@@ -19,6 +20,10 @@ using catalog::ArgumentKind;
 // Tensors without elements have no memory, but the setters of addresses want one; nothing is read
 // there.
 void* const kNoElements = reinterpret_cast<void*>(uintptr_t{64});
+
+// Host memory of a tensor of ACL, and of any other object: about what the host CANN's take.
+constexpr uint64_t kTensorBytes = 336;
+constexpr uint64_t kObjectBytes = 136;
 
 absl::StatusOr<aclTensor*> MakeTensor(const AclLibrary& acl, const TensorSpec& spec,
                                       const Shape& strides, int64_t offset,
@@ -77,6 +82,18 @@ absl::StatusOr<StageOneArguments> StageOneArguments::Make(const AclLibrary& acl,
     made.values_.push_back(value);
   }
   return made;
+}
+
+uint64_t StageOneArguments::HostBytes() const {
+  size_t tensors = 0;
+  for (const auto* groups : {&inputs_, &outputs_}) {
+    for (const Group& group : *groups) {
+      if (group.object != nullptr) tensors += group.end - group.begin;
+    }
+  }
+  return tensors * kTensorBytes + (size() - std::min(tensors, size())) * kObjectBytes +
+         HeapBytes(owned_) + HeapBytes(values_) + HeapBytes(inputs_) + HeapBytes(outputs_) +
+         HeapBytes(texts_) + HeapBytes(set_inputs_) + HeapBytes(set_outputs_);
 }
 
 absl::Status StageOneArguments::Add(void* object, const char* function, Object::Destroy destroy,

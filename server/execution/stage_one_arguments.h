@@ -28,6 +28,9 @@ class StageOneArguments {
   // How many objects there are.
   size_t size() const { return owned_.size() + num_list_tensors_; }
 
+  // Their host memory, estimated: ACL does not tell the size of its objects.
+  uint64_t HostBytes() const;
+
   // Gives the repeatable executor that stage one has made of these arguments, always the same one,
   // other addresses, by tensor as in Make. Those that it has already cost no call: runs of a plan
   // mostly get the memory that the last one had. After an error it is in no defined state.

@@ -144,7 +144,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
   // Charged before the mapping, so that a refusal maps nothing.
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
   auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, &retire, std::move(charge)));
-  region->file_id_ = {info.st_dev, info.st_ino};
+  region->part_ = {info.st_dev, info.st_ino, spec.offset, spec.offset + spec.size};
   const int access = spec.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
   void* const address =
       mmap(nullptr, spec.size, access, MAP_SHARED, fd, static_cast<off_t>(spec.offset));
@@ -158,7 +158,8 @@ std::shared_ptr<SharedRegion> SharedRegion::Open(int fd, const SharedRegionSpec&
   auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, nullptr, std::move(charge)));
   region->file_ = std::make_shared<const File>(fd);
   struct stat info = {};
-  if (fstat(fd, &info) == 0) region->file_id_ = {info.st_dev, info.st_ino};
+  if (fstat(fd, &info) == 0)
+    region->part_ = {info.st_dev, info.st_ino, spec.offset, spec.offset + spec.size};
   return region;
 }
 
@@ -228,13 +229,11 @@ bool SharedRegion::FitsInPlace(uint64_t offset, uint64_t size) const {
          MappedBytes(this->size()) - offset - size >= kInPlaceSlack;
 }
 
-bool SharedRegion::Overlaps(uint64_t offset, uint64_t size, const SharedRegion& other,
-                            uint64_t other_offset, uint64_t other_size) const {
-  if (size == 0 || other_size == 0 || !(file_id_ == other.file_id_)) return false;
-  // Compared by place in the file, since two regions may show the same part of it.
-  const uint64_t begin = spec_.offset + offset;
-  const uint64_t other_begin = other.spec_.offset + other_offset;
-  return begin < other_begin + other_size && other_begin < begin + size;
+FilePart SharedRegion::PartOf(uint64_t offset, uint64_t size) const {
+  FilePart part = part_;
+  part.begin += offset;
+  part.end = part.begin + size;
+  return part;
 }
 
 }  // namespace opserve::server

@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "server/device/device.h"
 #include "server/device/host_registration.h"
+#include "server/shared_memory/file_parts.h"
 
 namespace opserve::server {
 
@@ -82,19 +83,12 @@ class SharedRegion {
   // their alignment, and room behind them that is mapped as well.
   bool FitsInPlace(uint64_t offset, uint64_t size) const;
 
-  // Whether `size` bytes from `offset` on have bytes in common with such a part of `other`, which
-  // may be another mapping of the same file.
-  bool Overlaps(uint64_t offset, uint64_t size, const SharedRegion& other, uint64_t other_offset,
-                uint64_t other_size) const;
+  // Where the `size` bytes from `offset` on are in the file.
+  FilePart PartOf(uint64_t offset, uint64_t size) const;
 
  private:
   class Mapping;
   class File;
-  struct FileId {
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    friend bool operator==(const FileId&, const FileId&) = default;
-  };
   struct OnDevice {
     bool is_being_registered = false;
     std::optional<uint64_t> generation;  // of the device, when that was tried last
@@ -107,7 +101,7 @@ class SharedRegion {
   const SharedRegionSpec spec_;
   const Retire* const retire_;  // null: it is not mapped, so no device ever sees it
   const std::shared_ptr<void> charge_;
-  FileId file_id_;
+  FilePart part_;                           // of the file
   std::shared_ptr<const Mapping> mapping_;  // registrations have it, too; null: not mapped
   std::shared_ptr<const File> file_;        // null: mapped
   absl::Mutex mutex_;

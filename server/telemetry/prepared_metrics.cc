@@ -15,13 +15,14 @@ std::vector<prometheus::MetricFamily> CollectPreparedMetrics(const PreparedProgr
                                          "Handles of prepared programs.", MetricType::Gauge)
                          .Add({}, usage.handles)
                          .Build());
-  families.push_back(
-      MetricFamilyBuilder("opserve_prepared_program_bytes",
-                          "Host memory of prepared programs; callers of a tenant that prepare the "
-                          "same program share it.",
-                          MetricType::Gauge)
-          .Add({}, static_cast<double>(usage.bytes))
-          .Build());
+  families.push_back(MetricFamilyBuilder(
+                         "opserve_prepared_program_bytes",
+                         "Host memory of prepared programs, with the executors that lanes keep for "
+                         "them and their captured runs; callers of a tenant that prepare the "
+                         "same program share it.",
+                         MetricType::Gauge)
+                         .Add({}, static_cast<double>(usage.bytes))
+                         .Build());
   MetricFamilyBuilder events(
       "opserve_prepared_program_events_total",
       "Handles of prepared programs that were made, for a new program (prepared) or an equal one "

@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,6 +15,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
+#include "server/shared_memory/file_parts.h"
+#include "tests/seed.h"
 #include "tests/unit/server/acl_environment.h"
 #include "tests/unit/server/shared_files.h"
 
@@ -198,19 +202,55 @@ TEST_F(SharedRegionTest, InPlaceAreAlignedRangesWithMappedMemoryBehindThem) {
   EXPECT_FALSE(whole->FitsInPlace(0, kPageBytes));
 }
 
-TEST_F(SharedRegionTest, OverlapsAreOfTheFilesBytes) {
+TEST_F(SharedRegionTest, PartsWithCommonBytesAreFoundWhateverRegionShowsThem) {
   const FileDescriptor file = SealedFile(4 * kPageBytes);
   const auto a = *Map(file.get(), {.offset = 0, .size = 2 * kPageBytes});
   const auto b = *Map(file.get(), {.offset = kPageBytes, .size = 2 * kPageBytes});
   const auto other = MapWhole(4 * kPageBytes);
-  EXPECT_TRUE(a->Overlaps(0, 10, *a, 9, 10));
-  EXPECT_FALSE(a->Overlaps(0, 10, *a, 10, 10));
-  EXPECT_TRUE(a->Overlaps(kPageBytes + 9, 1, *b, 0, 10));
-  EXPECT_FALSE(a->Overlaps(kPageBytes + 10, 1, *b, 0, 10));
-  EXPECT_FALSE(a->Overlaps(0, 10, *b, 0, 10));
-  EXPECT_FALSE(a->Overlaps(0, 10, *other, 0, 10));
-  EXPECT_FALSE(a->Overlaps(5, 0, *a, 0, 10));
-  EXPECT_FALSE(a->Overlaps(0, 10, *a, 5, 0));
+  const struct {
+    const char* name;
+    FilePart one, another;
+    bool do_overlap;
+  } kCases[] = {
+      {"the last byte", a->PartOf(0, 10), a->PartOf(9, 10), true},
+      {"side by side", a->PartOf(0, 10), a->PartOf(10, 10), false},
+      {"inside", a->PartOf(0, 100), a->PartOf(10, 10), true},
+      {"of two regions", a->PartOf(kPageBytes + 9, 1), b->PartOf(0, 10), true},
+      {"of two regions, side by side", a->PartOf(kPageBytes + 10, 1), b->PartOf(0, 10), false},
+      {"at the same offset of two regions", a->PartOf(0, 10), b->PartOf(0, 10), false},
+      {"of two files", a->PartOf(0, 10), other->PartOf(0, 10), false},
+      {"without bytes", a->PartOf(5, 0), a->PartOf(0, 10), false},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    for (const auto& [added, asked] : {std::pair(c.one, c.another), std::pair(c.another, c.one)}) {
+      FileParts parts;
+      EXPECT_FALSE(parts.Overlap(asked));
+      parts.Add(added);
+      EXPECT_EQ(parts.Overlap(asked), c.do_overlap);
+    }
+  }
+}
+
+// Beside a set of bytes that is plainly right.
+TEST(FilePartsTest, RandomPartsOverlapAsTheirBytesDo) {
+  std::mt19937 random(TestSeed());
+  const auto below = [&random](uint64_t most) { return random() % most; };
+  for (int round = 0; round < 200; ++round) {
+    FileParts parts;
+    bool bytes[2][200] = {};  // by file
+    for (int i = 0; i < 30; ++i) {
+      const uint64_t file = below(2);
+      const uint64_t begin = below(180);
+      const FilePart part = {.inode = file, .begin = begin, .end = begin + below(20)};
+      bool* const first = bytes[file] + part.begin;
+      bool* const last = bytes[file] + part.end;
+      ASSERT_EQ(parts.Overlap(part), std::find(first, last, true) != last) << round << ", " << i;
+      if (below(2) == 0) continue;
+      parts.Add(part);
+      std::fill(first, last, true);
+    }
+  }
 }
 
 }  // namespace
