@@ -1,33 +1,42 @@
-// Clients of two tenants train on two devices that capture their steps, while devices break, drain,
-// hang and run out of memory, captures fail, steps are cancelled, and programs are released and
-// prepared again. A client whose step fails goes on from its last snapshot. Every loss has the bits
-// of a training without captures, and in the end nothing is held. Lasts OPSERVE_SOAK_SECONDS
-// (default 8), and a few more.
+// Clients of four tenants train on two devices that capture their steps, while devices break, drain
+// in turn, hang and run out of memory, captures fail, steps are cancelled, programs are released
+// and prepared again, and other clients that share the programs are killed. A client goes on with
+// the state that a failed step leaves or, where the daemon says that it is lost, from its last
+// snapshot. Every loss has the bits of a training without captures, and in the end nothing is held.
+// Lasts OPSERVE_SOAK_SECONDS (default 8), and a few more.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "absl/numeric/bits.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "client/cpp/prepared_program.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/await.h"
+#include "tests/fault/training.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/two_tenants.h"
 #include "tests/seed.h"
-#include "tests/training_step.h"
 
 namespace opserve {
 namespace {
@@ -41,9 +50,6 @@ using server::InjectFaults;
 using server::InProcessDaemon;
 using server::MetricValue;
 
-constexpr int kSteps = 64;  // of a training; then it begins anew
-constexpr int kSnapshotEvery = 8;
-
 absl::Duration SoakTime() {
   const char* text = std::getenv("OPSERVE_SOAK_SECONDS");
   int seconds = 8;
@@ -51,182 +57,109 @@ absl::Duration SoakTime() {
   return absl::Seconds(seconds);
 }
 
-struct Job {
-  const char* tenant;
-  TrainingShape shape;
-  bool donates;
-};
-// The first two have the same program. The last one has captures of 200 KiB.
+// One for each tenant. The last one has captures of 200 KiB.
 const Job kJobs[] = {
-    {"a", {}, true}, {"a", {}, true}, {"b", {}, false}, {"b", {.in = 64, .out = 256}, true}};
+    {"a", {}, true}, {"b", {}, true}, {"c", {}, false}, {"d", {.in = 64, .out = 256}, true}};
+// Their clients are killed. But for the last they have the programs of their tenants' others.
+const Job kKilledJobs[] = {{"a", {}, true}, {"b", {}, true}, {"c", {}, false}, {"d", {}, true}};
 constexpr uint64_t kCapturedBytes = 256 << 10;
-// Enough for the tenant's trainings with a tensor of kOtherBytes, but not with captures, too.
+// Enough for the last tenant's training with a tensor of Training::kOtherBytes, but not with
+// captures, too.
 constexpr uint64_t kTenantBytes = 768 << 10;
-constexpr int64_t kOtherBytes = 192 << 10;
+// After it nothing is left of a client that was killed.
+constexpr absl::Duration kLease = absl::Seconds(3);
 
-// What tensors a training has on the device: steps done, w and its moments.
-struct Snapshot {
-  int step = 0;
-  std::vector<int64_t> done;
-  std::array<std::vector<float>, 3> parameters;
-};
+// printf %s c | sha256sum, and of d
+constexpr char kTwoMoreTenants[] = R"(
+        tenant { name: "c"
+                 token_sha256: "2e7d2c03a9507ae265ecf5b5356885a53393a2029d241394997265a1a25aefc6" }
+        tenant { name: "d"
+                 token_sha256: "18ac3e7343f016890c510e93f935261169d9e3f565436429830faf0934f4f8e4" })";
 
-class Training {
- public:
-  Training(const std::string& target, const Job& job, uint32_t seed)
-      : job_(job),
-        client_(*Client::Connect(target, {.token = job.tenant})),
-        random_(seed),
-        losses_(kSteps) {}
-  ~Training() { GiveTensorsUp(); }
+// The losses of a training without faults, by step.
+using Losses = std::array<float, kSteps>;
 
-  // A step, or what has to come before it. Errors: of a call.
-  absl::Status GoOn(absl::Duration timeout = absl::Seconds(20)) {
-    if (!program_) program_ = *client_->Prepare(AdamWStep(job_.shape, job_.donates).request());
-    if (inputs_.empty()) OPSERVE_RETURN_IF_ERROR(Restore());
-    const auto f = static_cast<float>(step_ % 7);
-    const std::vector<float> x(job_.shape.batch * job_.shape.in, 0.5f + f / 8);
-    const std::vector<float> y(job_.shape.batch * job_.shape.out, f);
-    inputs_[0] = Tensor::Of<float>({job_.shape.batch, job_.shape.in}, x);
-    inputs_[1] = Tensor::Of<float>({job_.shape.batch, job_.shape.out}, y);
-    const auto response = (*program_)(inputs_, {.timeout = timeout});
-    if (!response.ok()) {
-      // Whether its tensors are lost is not asked.
-      GiveTensorsUp();
-      return response.status();
-    }
-    ++steps_done_;
-    OPSERVE_ASSIGN_OR_RETURN(const auto loss, response->results[0].values<float>());
-    losses_[step_++] = loss.front();
-    if (expected_ != nullptr) {
-      EXPECT_EQ(losses_[step_ - 1], (*expected_)[step_ - 1]) << "step " << step_;
-    }
-    if (step_ == kSteps) {
-      GiveTensorsUp();
-      snapshot_ = {};
-    } else if (step_ % kSnapshotEvery == 0) {
-      return Save();
-    }
-    return absl::OkStatus();
-  }
-
-  // Something that clients do. Errors: of a call.
-  absl::Status GoOnSomehow() {
-    switch (random_() % 24) {
-      case 0:
-        program_.reset();
-        break;
-      case 1:
-        return GoOn(absl::Milliseconds(1 + random_() % 3));  // ends anywhere in the step
-      case 2: {
-        const auto other = client_->Upload(
-            Tensor::Owning<float>({kOtherBytes / 4}, std::vector<float>(kOtherBytes / 4, 1)));
-        if (!other.ok()) return other.status();
-        const absl::Status status = GoOn();
-        client_->Release({other->handle}).IgnoreError();
-        return status;
-      }
-      default:
-        break;
-    }
-    return GoOn();
-  }
-
-  void Expect(const std::vector<float>* losses) { expected_ = losses; }
-  void ReleaseProgram() { program_.reset(); }
-  const std::vector<float>& losses() const { return losses_; }
-  int64_t steps_done() const { return steps_done_; }
-
- private:
-  absl::Status Restore() {
-    step_ = snapshot_.step;
-    std::vector<PreparedProgram::Input> inputs(2);
-    const std::vector<int64_t> none = {0};
-    const std::vector<int64_t>& done = step_ == 0 ? none : snapshot_.done;
-    OPSERVE_ASSIGN_OR_RETURN(ResidentTensor tensor,
-                             client_->Upload(Tensor::Of<int64_t>({1}, done)));
-    inputs.emplace_back(std::move(tensor));
-    inputs_ = inputs;  // so that they are given up if the others cannot be had
-    for (size_t i = 0; i < 3; ++i) {
-      std::vector<float> values = snapshot_.parameters[i];
-      if (step_ == 0) {
-        values.assign(job_.shape.in * job_.shape.out, 0);
-        for (size_t j = 0; j < values.size() && i == 0; ++j) {
-          values[j] = 0.01f * static_cast<float>(j % 31);
-        }
-      }
-      auto uploaded = client_->Upload(Tensor::Of<float>({job_.shape.in, job_.shape.out}, values));
-      if (!uploaded.ok()) {
-        GiveTensorsUp();
-        return uploaded.status();
-      }
-      inputs_.emplace_back(*std::move(uploaded));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Save() {
-    Snapshot snapshot;
-    snapshot.step = step_;
-    for (size_t i = 0; i < 4; ++i) {
-      const auto result = client_->Download(std::get<ResidentTensor>(inputs_[2 + i]).handle);
-      if (!result.ok()) {
-        GiveTensorsUp();
-        return result.status();
-      }
-      if (i == 0) {
-        OPSERVE_ASSIGN_OR_RETURN(const auto done, result->values<int64_t>());
-        snapshot.done.assign(done.begin(), done.end());
-      } else {
-        OPSERVE_ASSIGN_OR_RETURN(const auto values, result->values<float>());
-        snapshot.parameters[i - 1].assign(values.begin(), values.end());
-      }
-    }
-    EXPECT_EQ(snapshot.done[0], step_);
-    snapshot_ = std::move(snapshot);
-    return absl::OkStatus();
-  }
-
-  void GiveTensorsUp() {
-    std::vector<std::string> handles;
-    for (const PreparedProgram::Input& input : inputs_) {
-      if (const auto* tensor = std::get_if<ResidentTensor>(&input))
-        handles.push_back(tensor->handle);
-    }
-    if (!handles.empty()) client_->Release(handles).IgnoreError();
-    inputs_.clear();
-  }
-
-  const Job& job_;
-  const std::unique_ptr<Client> client_;
-  std::mt19937 random_;
-  std::optional<PreparedProgram> program_;
-  std::vector<PreparedProgram::Input> inputs_;  // empty: not uploaded
-  Snapshot snapshot_;
-  int step_ = 0;
-  int64_t steps_done_ = 0;
-  std::vector<float> losses_;
-  const std::vector<float>* expected_ = nullptr;
-};
-
-// What devices, drains and cancelled steps may bring about.
-bool IsDocumented(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kInternal:            // an injected fault
-    case absl::StatusCode::kNotFound:            // a tensor that was lost
-    case absl::StatusCode::kFailedPrecondition:  // likewise
-      return true;
-    default:
-      return false;
-  }
+Training::Observer Expecting(const Losses& losses) {
+  return {
+      .loss = [&losses](int step, float loss) { EXPECT_EQ(loss, losses[step]) << "step " << step; },
+      .wrong = [](const std::string& what) { ADD_FAILURE() << what; }};
 }
 
-void TormentOnce(InProcessDaemon& daemon, std::mt19937& random) {
+// A training in a process of its own.
+class ClientProcess {
+ public:
+  ClientProcess(const std::string& target, const Job& job, uint32_t seed) {
+    std::string arguments[] = {OPSERVE_BUILD_DIR "/tests/training_client", target, job.tenant,
+                               job.donates ? "true" : "false", absl::StrCat(seed)};
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    output_ = ends[0];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    if (posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) {
+      std::perror(argv[0]);
+      std::abort();
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+  }
+  ~ClientProcess() {
+    Kill();
+    close(output_);
+  }
+  ClientProcess(const ClientProcess&) = delete;
+  ClientProcess& operator=(const ClientProcess&) = delete;
+
+  // Whether it prints something within the time.
+  bool HasOutput(absl::Duration time) const {
+    pollfd polled = {.fd = output_, .events = POLLIN, .revents = 0};
+    return poll(&polled, 1, static_cast<int>(absl::ToInt64Milliseconds(time))) > 0;
+  }
+
+  void Kill() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "status " << status;
+    pid_ = 0;
+  }
+
+  // After its death: the number of losses that it printed, each of which has to be the expected
+  // one.
+  int64_t Check(const Losses& expected) const {
+    std::string text;
+    char piece[4096];
+    for (ssize_t size = 0; (size = read(output_, piece, sizeof(piece))) > 0;) {
+      text.append(piece, static_cast<size_t>(size));
+    }
+    int64_t losses = 0;
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+      const std::pair<absl::string_view, absl::string_view> words = absl::StrSplit(line, ' ');
+      uint32_t step = 0;
+      uint32_t bits = 0;
+      if (!absl::SimpleAtoi(words.first, &step) || !absl::SimpleAtoi(words.second, &bits) ||
+          step >= kSteps) {
+        ADD_FAILURE() << line;
+        continue;
+      }
+      EXPECT_EQ(absl::bit_cast<float>(bits), expected[step]) << "step " << step;
+      ++losses;
+    }
+    return losses;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int output_ = -1;
+};
+
+// Breaks something, or drains a device: the one that `drains` says, and the other one next.
+void TormentOnce(InProcessDaemon& daemon, std::mt19937& random, int* drains) {
   static constexpr const char* kFaults[] = {
       "kernel=*,hang",
       "kernel=*,code=507035",
@@ -246,7 +179,7 @@ void TormentOnce(InProcessDaemon& daemon, std::mt19937& random) {
   if (choice < std::size(kFaults)) {
     InjectFaults(kFaults[choice]);
   } else {
-    daemon.DrainAndResume(static_cast<int32_t>(choice % 2));
+    daemon.DrainAndResume((*drains)++ % 2);
   }
   if (random() % 3 == 0) ClearFaults();
 }
@@ -271,15 +204,49 @@ uint64_t Replays(const InProcessDaemon& daemon) {
   return replays;
 }
 
-// The gauges, with nothing taken back for the test's sake.
-double CapturedBytesAndPrograms(const InProcessDaemon& daemon) {
-  double sum = 0;
+// Kills clients of all tenants in turn, in anything that they do, until `is_over`. How many steps
+// of theirs were answered.
+int64_t KillClients(const std::string& target, const Losses& expected, std::mt19937& random,
+                    const absl::Notification& is_over) {
+  int64_t steps = 0;
+  for (size_t i = 0; !is_over.HasBeenNotified(); ++i) {
+    ClientProcess client(target, kKilledJobs[i % std::size(kKilledJobs)],
+                         static_cast<uint32_t>(random()));
+    // Half of them not before they have trained.
+    if (random() % 2 == 0) {
+      while (!is_over.HasBeenNotified() && !client.HasOutput(absl::Milliseconds(100))) continue;
+    }
+    is_over.WaitForNotificationWithTimeout(absl::Milliseconds(random() % 300));
+    client.Kill();
+    steps += client.Check(expected);
+  }
+  return steps;
+}
+
+// Gauges of what clients hold, with nothing taken back for the test's sake. "": none.
+std::string WhatIsHeld(const InProcessDaemon& daemon) {
+  std::string held;
+  const auto add = [&](const char* family, const server::MetricLabels& labels) {
+    const double value = MetricValue(daemon.daemon(), family, labels);
+    if (value != 0) absl::StrAppend(&held, family, " ", value, "\n");
+  };
   for (const char* device : {"0", "1"}) {
-    for (const char* family : {"opserve_captured_programs", "opserve_captured_bytes"}) {
-      sum += MetricValue(daemon.daemon(), family, {{"device", device}});
+    for (const char* family : {"opserve_captured_programs", "opserve_captured_bytes",
+                               "opserve_requests_in_flight", "opserve_resident_stuck_bytes"}) {
+      add(family, {{"device", device}});
     }
   }
-  return sum;
+  for (const char* family : {"opserve_prepared_programs", "opserve_prepared_program_bytes",
+                             "opserve_resident_moving_bytes", "opserve_tensor_waiting_requests"}) {
+    add(family, {});
+  }
+  for (const Job& job : kJobs) {
+    add("opserve_tenant_memory_bytes", {{"tenant", job.tenant}, {"kind", "hbm"}});
+  }
+  if (const auto total = daemon.daemon().residents().Total(); total.tensors > 0) {
+    absl::StrAppend(&held, total.tensors, " resident tensors\n");
+  }
+  return held;
 }
 
 class TrainingSoakTest : public ::testing::Test {
@@ -287,23 +254,29 @@ class TrainingSoakTest : public ::testing::Test {
   static Config SoakConfig(uint64_t captured_bytes) {
     Config config = InProcessDaemon::DefaultConfig();
     AddTwoTenants(&config);
-    config.values.mutable_tenant(1)->mutable_device_memory()->set_hard_bytes(kTenantBytes);
+    EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(kTwoMoreTenants, &config.values));
+    config.values.mutable_tenant(3)->mutable_device_memory()->set_hard_bytes(kTenantBytes);
     config.tenants = *server::TenantsFrom(config.values);
     config.captured_max_bytes_per_device = captured_bytes;
     config.execution_timeout = absl::Milliseconds(200);
     config.workspace_floor_bytes = 1 << 20;
     config.workspace_decay = absl::Milliseconds(500);
     config.executor_cache_entries = 16;
+    config.resident_max_lease = kLease;
+    config.resident_grace = absl::ZeroDuration();
     return config;
   }
 
   // Of a daemon that captures nothing.
-  static std::vector<float> LossesOf(const Job& job) {
+  static Losses LossesOf(const Job& job) {
+    Losses losses = {};
     const InProcessDaemon daemon(SoakConfig(0));
-    Training training(daemon.target(), job, 0);
+    Training training(daemon.target(), job, 0,
+                      {.loss = [&losses](int step, float loss) { losses[step] = loss; },
+                       .wrong = [](const std::string& what) { ADD_FAILURE() << what; }});
     for (int i = 0; i < kSteps; ++i) EXPECT_TRUE(training.GoOn().ok());
     EXPECT_EQ(Replays(daemon), 0u);
-    return training.losses();
+    return losses;
   }
 
   // The daemons have gone.
@@ -319,15 +292,15 @@ class TrainingSoakTest : public ::testing::Test {
 };
 
 TEST_F(TrainingSoakTest, WhateverHappensLossesAreThoseWithoutCaptures) {
-  std::vector<std::vector<float>> expected;
+  std::vector<Losses> expected;
   for (const Job& job : kJobs) expected.push_back(LossesOf(job));
 
   InProcessDaemon daemon(SoakConfig(kCapturedBytes));
   const uint32_t seed = TestSeed(0);
   std::vector<std::unique_ptr<Training>> trainings;
   for (size_t i = 0; i < std::size(kJobs); ++i) {
-    trainings.push_back(std::make_unique<Training>(daemon.target(), kJobs[i], seed + i));
-    trainings.back()->Expect(&expected[i]);
+    trainings.push_back(
+        std::make_unique<Training>(daemon.target(), kJobs[i], seed + i, Expecting(expected[i])));
   }
   const auto train = [&trainings](const auto& go_on) {
     std::vector<std::thread> threads;
@@ -338,11 +311,17 @@ TEST_F(TrainingSoakTest, WhateverHappensLossesAreThoseWithoutCaptures) {
   };
 
   absl::Notification is_over;
+  int drains = 0;
   std::thread torment([&] {
     std::mt19937 random(seed + std::size(kJobs));
     while (!is_over.WaitForNotificationWithTimeout(absl::Milliseconds(50))) {
-      TormentOnce(daemon, random);
+      TormentOnce(daemon, random, &drains);
     }
+  });
+  int64_t steps_of_killed = 0;
+  std::thread killer([&] {
+    std::mt19937 random(seed + std::size(kJobs) + 1);
+    steps_of_killed = KillClients(daemon.target(), expected[0], random, is_over);
   });
   const absl::Time end = absl::Now() + SoakTime();
   std::atomic<int64_t> failed = 0;
@@ -355,15 +334,26 @@ TEST_F(TrainingSoakTest, WhateverHappensLossesAreThoseWithoutCaptures) {
   });
   is_over.Notify();
   torment.join();
+  killer.join();
   ClearFaults();
   ResetDevices(daemon);
   const uint64_t replays = Replays(daemon);
   int64_t steps = 0;
-  for (const auto& training : trainings) steps += training->steps_done();
-  std::fprintf(stderr, "soak: %ld steps, %lu replayed, %ld failures\n", steps, replays,
-               failed.load());
+  int64_t lost = 0;
+  int64_t gone_on_with = 0;
+  for (const auto& training : trainings) {
+    steps += training->steps_done();
+    lost += training->states_lost();
+    gone_on_with += training->states_gone_on_with();
+  }
+  std::fprintf(
+      stderr,
+      "soak: %ld steps, %lu replayed, %ld failures, %ld states lost, %ld gone on with, %ld "
+      "steps of killed clients, %d drains\n",
+      steps, replays, failed.load(), lost, gone_on_with, steps_of_killed, drains);
   EXPECT_GT(replays, 0u);
   EXPECT_GT(failed, 0);
+  EXPECT_GT(steps_of_killed, 0);
 
   // Programs that failed too often are captured no more; their successors are.
   for (const auto& training : trainings) training->ReleaseProgram();
@@ -378,8 +368,8 @@ TEST_F(TrainingSoakTest, WhateverHappensLossesAreThoseWithoutCaptures) {
   EXPECT_GT(Replays(daemon), replays);
 
   trainings.clear();
-  EXPECT_TRUE(Await([&daemon] { return CapturedBytesAndPrograms(daemon) == 0; }))
-      << CapturedBytesAndPrograms(daemon);
+  // What killed clients held goes with its leases.
+  EXPECT_TRUE(Await([&daemon] { return WhatIsHeld(daemon).empty(); })) << WhatIsHeld(daemon);
   EXPECT_TRUE(Await([&daemon] { return daemon.HeldByRequests() == 0; }))
       << daemon.HeldByRequests() << " held";
 }
