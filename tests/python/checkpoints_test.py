@@ -217,6 +217,61 @@ def test_a_training_goes_on_with_another_device_than_the_lost_one(
         assert {one.device for one in backend.residents().living()} == {last}
 
 
+def names_of(model: torch.nn.Module) -> str:
+    """As errors name its parameters, more than five, when they are lost."""
+    named = [f"{name} {list(one.shape)}" for name, one in model.named_parameters()]
+    return f"{len(named)} parameters and buffers ({', '.join(named[:5])}, ...)"
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_daemon_that_is_gone_names_what_only_it_had(
+    start_daemon: Callable[..., Any], ahead: int
+) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target, timeout=2) as client:
+        backend = opserve.torch.backend(client, strict=True, ahead=ahead)
+        model = Mlp()
+        run = torch.compile(model, backend=backend)
+        optimizer = opserve.torch.optim.AdamW(model.parameters(), backend=backend)
+        x, classes = CASES["mlp"].batch(0)
+
+        def step() -> None:
+            F.cross_entropy(run(x), classes).backward()
+            optimizer.step()
+            backend.synchronize()
+
+        step()
+        daemon.stop()
+        with pytest.raises(opserve.OpserveError) as raised:
+            step()
+        names = f"; {names_of(model)} have their newest values only there"
+        assert raised.value.message.count(names) == 1
+        with pytest.raises(opserve.OpserveError) as raised:
+            model.layers[0].weight.tolist()
+        assert raised.value.message.count(names) == 1
+
+
+@pytest.mark.parametrize("kernel", ["aclnnAddmm", "aclnnGeluBackwardV2"])
+def test_a_fault_that_loses_nothing_names_nothing(
+    start_daemon: Callable[..., Any], kernel: str
+) -> None:
+    daemon = start_daemon(faults=f"kernel={kernel},nth=9,code=507015")
+    with opserve.Client(daemon.target) as client:
+        backend = opserve.torch.backend(client, strict=True, ahead=0)
+        model = Mlp()
+        run = torch.compile(model, backend=backend)
+        optimizer = opserve.torch.optim.AdamW(model.parameters(), backend=backend)
+        x, classes = CASES["mlp"].batch(0)
+        raised = []
+        for _ in range(12):
+            try:
+                F.cross_entropy(run(x), classes).backward()
+                optimizer.step()
+            except opserve.InternalError as error:
+                raised.append(error.message)
+        assert len(raised) == 1 and "parameters" not in raised[0]
+
+
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_a_lost_device_names_what_is_lost_without_checkpoints(
     start_daemon: Callable[..., Any], ahead: int
@@ -244,12 +299,15 @@ def test_a_lost_device_names_what_is_lost_without_checkpoints(
             except opserve.OpserveError as error:
                 raised.append(error)
         assert len(losses) >= 3 and len(raised) >= 10
-        last = raised[-1]
+        first, last = raised[0], raised[-1]
+        assert isinstance(first, opserve.InternalError) and first.acl_error == 507015
         assert isinstance(last, opserve.TensorLostError) and last.reason == "tensor_lost"
-        count = len(list(model.parameters()))
-        assert last.message.startswith(f"{count} parameters and buffers (")
-        for name, parameter in list(model.named_parameters())[:5]:
-            assert f"{name} {list(parameter.shape)}" in last.message
+        names = names_of(model)
+        assert first.message.endswith(
+            f"; {names} were changed on the pool and are lost with the device: load a checkpoint "
+            "of the model and the optimizer"
+        )
+        assert last.message.startswith(names)
 
         # From a checkpoint of the start, on the other device.
         model.load_state_dict(saved)

@@ -53,8 +53,16 @@ def start(residents: Residents, client: Client, messages: Messages, period: floa
     ).start()
 
 
-def renew(client: Client, tensors: Sequence[ResidentTensor], lease: float) -> bool:
+def renew(
+    client: Client,
+    tensors: Sequence[ResidentTensor],
+    lease: float,
+    lost: Optional[list[ResidentTensor]] = None,
+) -> bool:
     """Renews the lease of each tensor that is there.
+
+    Args:
+        lost: takes those that are not there any more.
 
     Returns:
         False: a call failed for another reason than a tensor that is lost or released.
@@ -74,6 +82,8 @@ def renew(client: Client, tensors: Sequence[ResidentTensor], lease: float) -> bo
             middle = len(some) // 2
             if middle > 0:
                 remaining += [some[:middle], some[middle:]]
+            elif lost is not None:
+                lost += some
         except errors.ClosedError:
             raise
         except errors.OpserveError:

@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
-import grpc
 import torch
 
 from opserve import _tensors, errors
@@ -26,6 +25,7 @@ from opserve.torch._checkpoints import Checkpoints
 from opserve.torch._entries import Entry, KnownTensors, StorageRef, name_of
 from opserve.torch._fusion import Shape, Template
 from opserve.torch._leases import Message, Messages
+from opserve.torch._lost_state import lost_error, name_state
 from opserve.torch._pipeline import Pipeline, release
 from opserve.torch._programs import Programs
 
@@ -36,11 +36,7 @@ K = TypeVar("K")
 
 # Of tensors whose memory stays for results of the next step: gradients of the one before.
 _MOST_SPARE_BYTES = 64 << 20
-
-
 _META = torch.device("meta")
-
-
 def _uses(storage: torch.UntypedStorage) -> int:
     """How many tensors and other objects refer to the storage."""
     count: int = torch._C._storage_Use_Count(storage._cdata)
@@ -120,6 +116,7 @@ class Residents:
         self._spare_bytes = 0
         # Tensors that are sums of several on the pool, not computed yet.
         self.sums: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._told: weakref.WeakSet[Exception] = weakref.WeakSet()  # errors that name lost tensors
         _all.add(self)
         # Also when the interpreter ends: nothing stays on the pool until its lease is over.
         weakref.finalize(
@@ -160,16 +157,18 @@ class Residents:
 
     def send(self, tensor: torch.Tensor) -> ResidentTensor:
         """Uploads a tensor that the caller drops or saves."""
-        if self.checkpoints is not None:
-            return self.checkpoints.upload(self, tensor)
-        return self._client.upload(tensor, lease=self.lease)
+        with self._naming_state():
+            if self.checkpoints is not None:
+                return self.checkpoints.upload(self, tensor)
+            return self._client.upload(tensor, lease=self.lease)
 
     def fetch(self, resident: Union[ResidentTensor, Pending]) -> Any:
         """The elements of a tensor on the pool."""
         [known] = self.known([resident])
-        if self.checkpoints is not None:
-            return self.checkpoints.download(self, known)
-        return self._client.download(known)
+        with self._naming_state():
+            if self.checkpoints is not None:
+                return self.checkpoints.download(self, known)
+            return self._client.download(known)
 
     def defer(
         self,
@@ -214,13 +213,25 @@ class Residents:
     def _naming_losses(self) -> Iterator[None]:
         """Errors of lost tensors say how many parameters are lost, if some are."""
         try:
-            yield
+            with self._naming_state():
+                yield
         except (errors.TensorLostError, errors.NotFoundError) as error:
             self._forget_spares()
             lost = self._newer_entries()
             if not lost:
                 raise
-            raise self._lost(lost) from error
+            raise lost_error(lost) from error
+
+    @contextlib.contextmanager
+    def _naming_state(self) -> Iterator[None]:
+        """The first error of a lost device or daemon names the parameters there, too."""
+        try:
+            yield
+        except (errors.InternalError, errors.UnavailableError) as error:
+            if error not in self._told:
+                self._told.add(error)
+                name_state(error, self._client, self._newer_entries(), self.lease)
+            raise
 
     def needs(self, pending: Pending) -> bool:
         """Whether something here stands for a result."""
@@ -278,11 +289,12 @@ class Residents:
         inputs = self.known(inputs)
         if self.defers:
             self.collect()
-        if self.checkpoints is not None:
-            return self.checkpoints.run(self, program, inputs, attributes)
-        if program.changes_tensors:
-            self._pipeline.forget_versions()
-        return program(*inputs, attributes=attributes).results
+        with self._naming_state():
+            if self.checkpoints is not None:
+                return self.checkpoints.run(self, program, inputs, attributes)
+            if program.changes_tensors:
+                self._pipeline.forget_versions()
+            return program(*inputs, attributes=attributes).results
 
     def living(self) -> list[ResidentTensor]:
         """Those that something here stands for."""
@@ -372,7 +384,7 @@ class Residents:
             try:
                 array = self.fetch(entry.resident)
             except (errors.TensorLostError, errors.NotFoundError) as error:
-                raise self._lost([entry]) from error
+                raise lost_error([entry]) from error
             elements = _tensors.maker_like(torch.empty(0))(
                 entry.resident.data_type, shape, memoryview(array.reshape(-1).view("u1"))
             )
@@ -402,17 +414,6 @@ class Residents:
                 if entry.is_newer and key[0] == storage._cdata
             ]
 
-    def _lost(self, entries: Sequence[Entry]) -> errors.TensorLostError:
-        named = ", ".join(f"{one.name} {list(one.resident.shape)}".lstrip() for one in entries[:5])
-        more = ", ..." if len(entries) > 5 else ""
-        error = errors.TensorLostError(
-            f"{len(entries)} parameters and buffers ({named}{more}) were changed on the pool and "
-            "are lost with their device: load a checkpoint of the model and the optimizer",
-            code=grpc.StatusCode.FAILED_PRECONDITION,
-        )
-        error.reason = "tensor_lost"
-        return error
-
     def drop(self, residents: Iterable[ResidentTensor]) -> None:
         """Releases tensors that nothing here stands for."""
         with self._lock:
@@ -426,7 +427,7 @@ class Residents:
         self._forget_spares()
         lost = self._newer_entries()
         if lost:
-            raise self._lost(lost)
+            raise lost_error(lost)
         with self._lock:
             for entry in self._uploaded.values():
                 self._owned.pop(entry.resident.handle, None)
@@ -452,7 +453,8 @@ class Residents:
         with self._lock:
             dropped = self._dropped[:]
             self._dropped.clear()
-        self._pipeline.release(dropped)
+        with self._naming_state():
+            self._pipeline.release(dropped)
 
     def _forget_spares(self) -> None:
         """A device or daemon is lost, and tensors of before are no longer spare ones."""
@@ -545,8 +547,7 @@ class Residents:
     def release_unneeded(self, has_lost_graph: bool) -> None:
         """A graph or parameter is gone: releases tensors and programs that nothing needs any more.
 
-        Without any parameter, all programs; torch may keep graphs without their models. Those that
-        are needed nevertheless are prepared again then.
+        Without any parameter, all programs; torch may keep graphs without their models.
         """
         self._pipeline.take_answers()
         self.collect(with_spares=True)
