@@ -53,7 +53,7 @@ class PreparedPrograms {
     std::string handle;
     absl::Time lease_end;
     bool is_shared = false;  // `make` was not called
-    uint64_t host_bytes = 0;
+    std::shared_ptr<const PreparedProgram> program;
   };
 
   // A handle of another daemon's, which ends.
