@@ -289,6 +289,21 @@ absl::StatusOr<ResidentTensor> DecodeKept(const v1::Result& result) {
                         .version = result.kept().version()};
 }
 
+// A result that came as a payload. The daemon's numbers are not trusted: readers of the result rely
+// on the size.
+absl::StatusOr<Result> DecodePayload(OutputOf source, DataType dtype, std::vector<int64_t> shape,
+                                     size_t position,
+                                     const std::shared_ptr<const codec::PayloadMessage>& message) {
+  const absl::Span<const codec::Payload> payloads = message->payloads();
+  if (position >= payloads.size()) return BadAnswer("a result has no payload");
+  const codec::Payload& payload = payloads[position];
+  if (ContiguousBytes(dtype, shape) != payload.size) {
+    return BadAnswer(absl::StrCat("a result of ", payload.size, " bytes does not fit its ",
+                                  DataTypeName(dtype), " shape"));
+  }
+  return Result(std::move(source), dtype, std::move(shape), payload.pieces, message);
+}
+
 // The response of `header`, with the payloads of `message`.
 absl::StatusOr<Response> DecodeResults(
     const v1::ExecuteResponse& header,
@@ -306,20 +321,54 @@ absl::StatusOr<Response> DecodeResults(
       response.results.push_back(std::move(shared));
       continue;
     }
-    const absl::Span<const codec::Payload> payloads = message->payloads();
-    if (!tensor.has_payload() || tensor.payload() >= payloads.size()) {
-      return BadAnswer("a result has no payload");
+    if (!tensor.has_payload()) return BadAnswer("a result has no payload");
+    OPSERVE_ASSIGN_OR_RETURN(
+        Result sent,
+        DecodePayload({result.source().invocation(), result.source().output()}, tensor.dtype(),
+                      {tensor.shape().begin(), tensor.shape().end()}, tensor.payload(), message));
+    response.results.push_back(std::move(sent));
+  }
+  if (header.has_receipt()) response.receipt = header.receipt();
+  return response;
+}
+
+// The same of a brief answer to `call`.
+absl::StatusOr<Response> DecodeBrief(const v1::ExecuteResponse& header,
+                                     const std::shared_ptr<const codec::PayloadMessage>& message,
+                                     absl::Span<const KnownResult> known,
+                                     const v1::PreparedCall& call) {
+  const v1::BriefResults& brief = header.brief();
+  Response response;
+  int kept = 0;
+  int replaced = 0;
+  for (const KnownResult& one : known) {
+    if (one.place == KnownResult::kPayload) {
+      OPSERVE_ASSIGN_OR_RETURN(Result sent,
+                               DecodePayload(one.source, one.dtype, one.shape,
+                                             /*position=*/response.results.size(), message));
+      response.results.push_back(std::move(sent));
+      continue;
     }
-    const codec::Payload& payload = payloads[tensor.payload()];
-    // The daemon's numbers are not trusted: readers of the result rely on the size.
-    if (ContiguousBytes(tensor.dtype(), tensor.shape()) != payload.size) {
-      return BadAnswer(absl::StrCat("a result of ", payload.size, " bytes does not fit its ",
-                                    DataTypeName(tensor.dtype()), " shape"));
+    ResidentTensor& tensor = response.kept.emplace_back(
+        ResidentTensor{.dtype = one.dtype, .shape = one.shape, .device = brief.device()});
+    if (one.place == KnownResult::kKept) {
+      if (kept == brief.kept_size()) return BadAnswer("a kept result has no handle");
+      const v1::BriefTensor& made = brief.kept(kept++);
+      tensor.handle = made.handle();
+      tensor.lease_end = DecodeTime(made.lease_end());
+    } else {
+      if (replaced == brief.versions_size()) return BadAnswer("a replaced tensor has no version");
+      if (one.handle.empty() && one.resident >= call.residents_size()) {
+        return BadAnswer("the tensor that a result replaces is none of the call's");
+      }
+      tensor.handle = one.handle.empty() ? call.residents(one.resident) : one.handle;
+      tensor.lease_end = absl::UnixEpoch();  // unchanged, and not told by whole answers either
+      tensor.version = brief.versions(replaced++);
     }
-    response.results.emplace_back(
-        OutputOf{result.source().invocation(), result.source().output()}, tensor.dtype(),
-        std::vector<int64_t>(tensor.shape().begin(), tensor.shape().end()), payload.pieces,
-        message);
+  }
+  if (kept != brief.kept_size() || replaced != brief.versions_size() ||
+      response.results.size() != message->payloads().size()) {
+    return BadAnswer("a brief answer has more results than the prepared program");
   }
   if (header.has_receipt()) response.receipt = header.receipt();
   return response;
@@ -437,6 +486,16 @@ absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer) {
   auto& header = arena.Make<v1::ExecuteResponse>();
   OPSERVE_ASSIGN_OR_RETURN(const auto message, SplitAnswer(buffer, kMaxResultPayloads, &header));
   return DecodeResults(header, message);
+}
+
+absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer,
+                                        absl::Span<const KnownResult> known,
+                                        const v1::PreparedCall& call) {
+  codec::HeaderArena arena;
+  auto& header = arena.Make<v1::ExecuteResponse>();
+  OPSERVE_ASSIGN_OR_RETURN(const auto message, SplitAnswer(buffer, kMaxResultPayloads, &header));
+  return header.has_brief() ? DecodeBrief(header, message, known, call)
+                            : DecodeResults(header, message);
 }
 
 absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer) {

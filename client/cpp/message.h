@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "client/cpp/borrow.h"
+#include "client/cpp/known_results.h"
 #include "client/cpp/request.h"
 #include "client/cpp/request_numbers.h"
 #include "client/cpp/tensor.h"
@@ -62,6 +63,12 @@ absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint6
 // kInternal: not an answer that the protocol allows. kFailedPrecondition: a result is in a region
 // of shared memory that is gone.
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer);
+
+// The same of the answer to a call of a prepared program with these results, which is brief or, if
+// the daemon does not know such answers, whole.
+absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer,
+                                        absl::Span<const KnownResult> known,
+                                        const v1::PreparedCall& call);
 
 struct StreamAnswer {
   uint64_t id = 0;

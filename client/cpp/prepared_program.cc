@@ -15,6 +15,7 @@
 #include "client/cpp/async_calls.h"
 #include "client/cpp/data_type.h"
 #include "client/cpp/given_up_programs.h"
+#include "client/cpp/known_results.h"
 #include "client/cpp/message.h"
 #include "client/cpp/program_tensors.h"
 #include "client/cpp/tensor_layout.h"
@@ -175,23 +176,30 @@ struct InputPlacer {
 }  // namespace
 
 struct PreparedProgram::State {
+  // The program as the daemon has it.
+  struct Prepared {
+    std::string handle;
+    std::vector<KnownResult> results;
+  };
+  using SharedPrepared = std::shared_ptr<const Prepared>;
+
   ~State() {
     // The daemon is told with a later call of the client: a destructor must not wait for one.
-    for (auto& [kinds, handle] : handles) given_up->Add(std::move(handle));
+    for (const auto& [kinds, one] : prepared) given_up->Add(one->handle);
   }
 
   // Puts the inputs into a call; the kinds of all inputs of the program, constants included.
   absl::StatusOr<Kinds> Place(absl::Span<const Input> values, v1::PreparedCall* call,
                               std::vector<Tensor>* payloads) const;
 
-  // The daemon's handle of the program for inputs of these kinds, other than `lost`.
+  // The program for inputs of these kinds, as the daemon has prepared it, other than `lost`.
   // kDeadlineExceeded: another call's preparation has not ended by then. Else the errors of
   // Prepare.
-  absl::StatusOr<std::string> Handle(const Kinds& kinds, const std::string& lost,
-                                     absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex);
+  absl::StatusOr<SharedPrepared> Find(const Kinds& kinds, const Prepared* lost, absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mutex);
 
-  // Has the daemon prepare the program for inputs of these kinds; its handle.
-  absl::StatusOr<std::string> Prepare(const Kinds& kinds, absl::Time deadline) const;
+  // Has the daemon prepare the program for inputs of these kinds.
+  absl::StatusOr<SharedPrepared> Prepare(const Kinds& kinds, absl::Time deadline) const;
 
   // What all calls of a program have in common. Its inputs are those of the calls, and then the
   // constants.
@@ -205,7 +213,7 @@ struct PreparedProgram::State {
 
   absl::Mutex mutex;
   bool is_preparing ABSL_GUARDED_BY(mutex) = false;  // a call is; others of the program await it
-  std::map<Kinds, std::string> handles ABSL_GUARDED_BY(mutex);
+  std::map<Kinds, SharedPrepared> prepared ABSL_GUARDED_BY(mutex);
   uint64_t prepared_again ABSL_GUARDED_BY(mutex) = 0;
 };
 
@@ -227,15 +235,14 @@ absl::StatusOr<Kinds> PreparedProgram::State::Place(absl::Span<const Input> valu
   return kinds;
 }
 
-absl::StatusOr<std::string> PreparedProgram::State::Handle(const Kinds& kinds,
-                                                           const std::string& lost,
-                                                           absl::Time deadline) {
+absl::StatusOr<PreparedProgram::State::SharedPrepared> PreparedProgram::State::Find(
+    const Kinds& kinds, const Prepared* lost, absl::Time deadline) {
   {
     absl::MutexLock lock(&mutex);
     for (;;) {
       // Known, or prepared anew by another thread since this call found it lost.
-      const auto found = handles.find(kinds);
-      if (found != handles.end() && found->second != lost) return found->second;
+      const auto found = prepared.find(kinds);
+      if (found != prepared.end() && found->second.get() != lost) return found->second;
       if (!is_preparing) break;
       // Programs are large: ten threads that miss the handle are to send it once. Without the lock
       // during the call, so that each of them keeps to its own deadline.
@@ -249,17 +256,17 @@ absl::StatusOr<std::string> PreparedProgram::State::Handle(const Kinds& kinds,
     }
     is_preparing = true;
   }
-  absl::StatusOr<std::string> prepared = Prepare(kinds, deadline);
+  absl::StatusOr<SharedPrepared> made = Prepare(kinds, deadline);
   absl::MutexLock lock(&mutex);
   is_preparing = false;
-  if (!prepared.ok()) return prepared;
-  if (!lost.empty()) ++prepared_again;
-  handles[kinds] = *prepared;
-  return prepared;
+  if (!made.ok()) return made;
+  if (lost != nullptr) ++prepared_again;
+  prepared[kinds] = *made;
+  return made;
 }
 
-absl::StatusOr<std::string> PreparedProgram::State::Prepare(const Kinds& kinds,
-                                                            absl::Time deadline) const {
+absl::StatusOr<PreparedProgram::State::SharedPrepared> PreparedProgram::State::Prepare(
+    const Kinds& kinds, absl::Time deadline) const {
   v1::PrepareRequest request = program;
   for (size_t i = 0; i < kinds.size(); ++i) {
     request.mutable_inputs(static_cast<int>(i))->set_kind(kinds[i]);
@@ -269,7 +276,10 @@ absl::StatusOr<std::string> PreparedProgram::State::Prepare(const Kinds& kinds,
   OPSERVE_RETURN_IF_ERROR(transport->Call(kPrepare, &sent, deadline - absl::Now(), &received));
   v1::PrepareResponse response;
   OPSERVE_RETURN_IF_ERROR(DecodeMessage(received, &response));
-  return response.handle();
+  auto made = std::make_shared<Prepared>();
+  OPSERVE_ASSIGN_OR_RETURN(made->results, ReadKnownResults(request, response));
+  made->handle = std::move(*response.mutable_handle());
+  return made;
 }
 
 absl::StatusOr<PreparedProgram> PreparedProgram::Make(std::shared_ptr<Transport> transport,
@@ -318,7 +328,7 @@ absl::Status PreparedProgram::PrepareFor(absl::Span<const Input> inputs,
   v1::PreparedCall call;
   std::vector<Tensor> payloads;
   OPSERVE_ASSIGN_OR_RETURN(const Kinds kinds, state_->Place(inputs, &call, &payloads));
-  return state_->Handle(kinds, /*lost=*/"", absl::Now() + timeout).status();
+  return state_->Find(kinds, /*lost=*/nullptr, absl::Now() + timeout).status();
 }
 
 absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inputs,
@@ -345,10 +355,12 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
   if (state.has_effects && NeedsIdentity(header)) {
     number = state.transport->request_numbers().Take(header.mutable_identity());
   }
-  std::string lost;
+  State::SharedPrepared lost;
   for (;;) {
-    OPSERVE_ASSIGN_OR_RETURN(const std::string handle, state.Handle(kinds, lost, deadline));
-    call.set_program(handle);
+    OPSERVE_ASSIGN_OR_RETURN(const State::SharedPrepared prepared,
+                             state.Find(kinds, lost.get(), deadline));
+    call.set_program(prepared->handle);
+    call.set_want_brief(!prepared->results.empty());
     // Not copied, as in Client::Execute.
     absl::StatusOr<EncodedRequest> encoded = EncodeMessage(header, payloads);
     if (!encoded.ok()) return encoded.status();
@@ -356,11 +368,11 @@ absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inp
     // The client may be gone; the transport is this program's own share.
     absl::Status status = CallExecute(*state.transport, state.async_calls.lock().get(), &*encoded,
                                       deadline - absl::Now(), &response);
-    if (status.ok()) return DecodeResponse(response);
+    if (status.ok()) return DecodeResponse(response, prepared->results, call);
     // Once for each call: a daemon that forgets programs at once would else be asked until the
     // deadline.
-    if (!lost.empty() || !IsKnownNoMore(status)) return status;
-    lost = handle;
+    if (lost != nullptr || !IsKnownNoMore(status)) return status;
+    lost = prepared;
   }
 }
 

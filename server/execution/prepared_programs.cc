@@ -86,7 +86,7 @@ absl::StatusOr<PreparedPrograms::Added> PreparedPrograms::Prepare(
   return Added{.handle = added.handle,
                .lease_end = added.lease_end,
                .is_shared = is_shared,
-               .host_bytes = added.program->program().host_account->bytes()};
+               .program = added.program};
 }
 
 absl::Status PreparedPrograms::Adopt(uint32_t tenant, const std::string& digest,

@@ -54,8 +54,8 @@ class PreparedPrograms {
   struct Added {
     std::string handle;
     absl::Time lease_end;
-    bool is_shared = false;   // `make` was not called
-    uint64_t host_bytes = 0;  // of the program, as of now
+    bool is_shared = false;  // `make` was not called
+    std::shared_ptr<const PreparedProgram> program;
   };
 
   // A handle of another daemon's, which ends.

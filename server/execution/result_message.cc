@@ -12,15 +12,20 @@ void DescribeResult(const OutputRef& source, absl::string_view name, const Tenso
   to->mutable_tensor()->mutable_shape()->Add(spec.shape.begin(), spec.shape.end());
 }
 
-v1::ExecuteResponse AnswerOf(const Program& program) {
-  v1::ExecuteResponse answer;
+void DescribeResults(const Program& program, google::protobuf::RepeatedPtrField<v1::Result>* to) {
   for (const BoundResult& result : program.results) {
     const BoundInvocation& invocation = program.invocations[result.source.invocation];
-    v1::Result* const to = answer.add_results();
     DescribeResult(result.source, invocation.OutputName(result.source.output),
-                   program.output(result.source).spec, to);
-    // All results travel, so each is the payload of its own position.
-    to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.results_size() - 1));
+                   program.output(result.source).spec, to->Add());
+  }
+}
+
+v1::ExecuteResponse AnswerOf(const Program& program) {
+  v1::ExecuteResponse answer;
+  DescribeResults(program, answer.mutable_results());
+  // All results travel, so each is the payload of its own position.
+  for (int i = 0; i < answer.results_size(); ++i) {
+    answer.mutable_results(i)->mutable_tensor()->set_payload(static_cast<uint32_t>(i));
   }
   return answer;
 }

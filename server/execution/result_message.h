@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/strings/string_view.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "server/execution/program.h"
 
@@ -13,6 +14,9 @@ namespace opserve::server {
 // say. `name`: BoundInvocation::OutputName of the source.
 void DescribeResult(const OutputRef& source, absl::string_view name, const TensorSpec& spec,
                     v1::Result* to);
+
+// The same of each result of a program.
+void DescribeResults(const Program& program, google::protobuf::RepeatedPtrField<v1::Result>* to);
 
 // The answer, without payloads and receipt, to a program all of whose results travel.
 v1::ExecuteResponse AnswerOf(const Program& program);

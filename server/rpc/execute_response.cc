@@ -40,13 +40,23 @@ v1::Receipt::PoolOutcome ToProto(DeviceMemoryPool::Outcome outcome) {
   return v1::Receipt::POOL_OUTCOME_UNSPECIFIED;
 }
 
-void FillKept(const KeptTensor& kept, int32_t device, v1::Result* to) {
+void FillKept(const KeptTensor& kept, uint32_t device, v1::Result* to) {
   to->mutable_tensor()->set_resident_tensor(kept.handle);
   v1::KeptTensor* said = to->mutable_kept();
   // A replaced tensor keeps its lease.
   if (kept.is_new) *said->mutable_lease_end() = ToTimestamp(kept.lease_end);
   said->set_version(kept.version);
-  said->set_device(static_cast<uint32_t>(device));
+  said->set_device(device);
+}
+
+void FillBrief(const KeptTensor& kept, v1::BriefResults* brief) {
+  if (!kept.is_new) {
+    brief->add_versions(kept.version);
+    return;
+  }
+  v1::BriefTensor* const said = brief->add_kept();
+  said->set_handle(kept.handle);
+  *said->mutable_lease_end() = ToTimestamp(kept.lease_end);
 }
 
 void FillTimes(const StageClock& clock, v1::Receipt* receipt) {
@@ -119,6 +129,26 @@ v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result) {
                                         : v1::Receipt::POOL_OUTCOME_UNSPECIFIED;
 }
 
+AnswerForm BriefForm(const Program& program, bool has_receipt) {
+  AnswerForm form{.is_brief = true, .has_receipt = has_receipt};
+  if (has_receipt || !program.kept.empty()) return form;
+  // The caller knows all but the payloads: each such answer is the same.
+  struct Header {
+    v1::ExecuteResponse message;
+    std::string bytes;
+  };
+  static const Header* const header = [] {
+    auto* const made = new Header;
+    made->message.mutable_brief();
+    made->bytes = made->message.SerializeAsString();
+    return made;
+  }();
+  // Without an owner, whose count all threads would share.
+  form.header = {std::shared_ptr<const Header>(), &header->message};
+  form.header_bytes = header->bytes;
+  return form;
+}
+
 ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,
                                  const AnswerForm& form, const TraceContext& trace,
                                  StageClock* clock) {
@@ -134,20 +164,27 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTens
     return answer;
   }
   auto header = std::make_shared<v1::ExecuteResponse>();
+  const auto device = static_cast<uint32_t>(result.device);
+  if (form.is_brief) header->mutable_brief()->set_device(device);
   for (ProgramResult::Output& output : result.outputs) {
+    const KeptTensor* const stayed = output.kept ? &kept[*output.kept] : nullptr;
+    if (!output.range && stayed == nullptr) {
+      answer.payloads.push_back(ToSlice(std::move(output.data), form.memory));
+    }
+    if (form.is_brief) {
+      if (stayed != nullptr) FillBrief(*stayed, header->mutable_brief());
+      continue;
+    }
     v1::Result* to = header->add_results();
     DescribeResult(output.source, output.name, output.spec, to);
     if (output.range) {
       *to->mutable_tensor()->mutable_shared_memory() = *std::move(output.range);
-      continue;
+    } else if (stayed != nullptr) {
+      FillKept(*stayed, device, to);
+    } else {
+      // Payloads count only the results that travel.
+      to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size() - 1));
     }
-    if (output.kept) {
-      FillKept(kept[*output.kept], result.device, to);
-      continue;
-    }
-    // Payloads count only the results that travel.
-    to->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
-    answer.payloads.push_back(ToSlice(std::move(output.data), form.memory));
   }
   // Before the receipt, which tells this time, too.
   clock->Book(Stage::kWrite);

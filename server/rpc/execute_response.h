@@ -52,12 +52,16 @@ v1::Receipt::PoolOutcome PoolOutcomeOf(const ProgramResult& result);
 
 struct AnswerForm {
   AnswerMemory memory = AnswerMemory::kResultBuffers;
-  // The header, where it is known: all results travel, and there is no receipt. Null: it is made.
+  // The header, where it is known: no result stays, and there is no receipt. Null: it is made.
   std::shared_ptr<const v1::ExecuteResponse> header = nullptr;
   absl::string_view header_bytes = {};  // as in ExecuteAnswer
+  bool is_brief = false;                // of a prepared program's call: see v1::BriefResults
   bool has_receipt = false;
   bool says_not_remembered = false;  // in the receipt
 };
+
+// For callers that know the results of a prepared program.
+AnswerForm BriefForm(const Program& program, bool has_receipt);
 
 // Books Stage::kWrite. `kept`: by position in Program::kept. `trace`: for the receipt.
 ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,

@@ -160,7 +160,10 @@ Priority ToPriority(v1::Priority priority) {
 }
 
 // As far as it does not depend on the run.
-AnswerForm FormOfAnswer(const ExecutionInput& input) {
+AnswerForm FormOfAnswer(const ExecutionInput& input, const Program& program) {
+  if (input.header.prepared().want_brief()) {
+    return BriefForm(program, input.header.want_receipt());
+  }
   AnswerForm form{.has_receipt = input.header.want_receipt()};
   if (input.known != nullptr && !form.has_receipt) {
     form.header = {input.known, &input.known->answer};
@@ -291,7 +294,7 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
   };
   input.clock.Book(Stage::kValidate);
   auto done = [&context, run, effects, has_effects, remembered, claim = std::move(claim),
-               form = FormOfAnswer(input), end = OpenEnd(input, OperatorOf(program)),
+               form = FormOfAnswer(input, program), end = OpenEnd(input, OperatorOf(program)),
                on_end = std::move(on_end)](ExecutionRequest& request,
                                            absl::StatusOr<ProgramResult> result) mutable {
     // The caller left while its results were copied: nobody gets them. Tensors that the request has

@@ -13,6 +13,7 @@
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/execution/prepared_programs.h"
+#include "server/execution/result_message.h"
 #include "server/rpc/execute_response.h"
 #include "server/rpc/refusal.h"
 #include "server/rpc/request_digest.h"
@@ -101,7 +102,8 @@ absl::Status Prepare(const ExecuteContext& context, Tenant& tenant,
   response->set_handle(std::move(added.handle));
   *response->mutable_lease_end() = ToTimestamp(added.lease_end);
   response->set_shared(added.is_shared);
-  response->set_host_bytes(added.host_bytes);
+  response->set_host_bytes(added.program->program().host_account->bytes());
+  DescribeResults(added.program->program(), response->mutable_results());
   return absl::OkStatus();
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -245,6 +247,139 @@ def test_what_is_wrong_with_a_call_is_told_and_leaves_the_program(client):
     assert unknown.value.reason == "tensor_unknown"
     assert run.prepared_again == 0
     np.testing.assert_allclose(run(x, w).results[0], expected(x, w), rtol=1e-5, atol=1e-6)
+
+
+def without_results(answer: bytes) -> bytes:
+    """The answer to Prepare of a daemon that does not know brief answers."""
+    response = _wire.PrepareResponse.FromString(answer)
+    response.ClearField("results")
+    return bytes(response.SerializeToString())
+
+
+def without_wish(message: bytes) -> bytes:
+    """The message Execute as such a daemon understands it."""
+    request = _wire.ExecuteRequest.FromString(message)
+    request.prepared.ClearField("want_brief")
+    return bytes(request.SerializeToString())
+
+
+def same(message: bytes) -> bytes:
+    return message
+
+
+def alter(
+    client: opserve.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    prepared: Callable[[bytes], bytes] = same,
+    sent: Callable[[bytes], bytes] = same,
+    received: Callable[[bytes], bytes] = same,
+) -> list[Any]:
+    """Changes messages of a client's calls; the answers to Execute, as they then are."""
+    answers = []
+    call = client._call
+
+    def altering(method: str, message: bytes, *arguments: Any) -> bytes:
+        answer = call(method, sent(message) if method == _wire.EXECUTE else message, *arguments)
+        if method == _wire.PREPARE:
+            return prepared(answer)
+        if method == _wire.EXECUTE:
+            answer = received(answer)
+            answers.append(_wire.ExecuteResponse.FromString(answer))
+        return answer
+
+    monkeypatch.setattr(client, "_call", altering)
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("prepared", "sent", "is_brief"),
+    [(same, same, True), (without_results, same, False), (same, without_wish, False)],
+    ids=["a daemon", "a former one", "a former one with a program of a later one"],
+)
+def test_results_are_the_same_of_brief_answers_and_of_whole_ones(
+    client, monkeypatch, prepared, sent, is_brief
+):
+    answers = alter(client, monkeypatch, prepared, sent)
+    program = opserve.Program()
+    x, w, given = (program.input("float32", (4,)) for _ in range(3))
+    named = client.upload(np.zeros(4, "f4"))
+    total = program.add(x, w)
+    results = [
+        program.replace(named, program.exp(x)),
+        program.keep(program.neg(total), lease=60),
+        total,
+        program.replace(given, program.sub(given, x)),
+        program.mul(x, w),
+    ]
+    run = client.prepare(program, results)
+    values = np.arange(4, dtype="f4")
+    tensors = [client.upload(np.full(4, value, "f4")) for value in (10, 100)]
+
+    for number in (1, 2):
+        replaced, kept, added, given_again, product = run(values, *tensors).results
+
+        np.testing.assert_array_equal(added, values + 10)
+        np.testing.assert_array_equal(product, values * 10)
+        assert (replaced.handle, given_again.handle) == (named.handle, tensors[1].handle)
+        for tensor in (replaced, kept, given_again):
+            assert (tensor.data_type.name, tensor.shape) == ("FLOAT", (4,))
+            assert tensor.device == named.device
+        assert replaced.lease_end == given_again.lease_end > kept.lease_end
+        now = datetime.datetime.now(datetime.timezone.utc)
+        assert abs((kept.lease_end - now).total_seconds() - 60) < 50
+        np.testing.assert_allclose(client.download(named), np.exp(values), rtol=1e-6)
+        np.testing.assert_array_equal(client.download(kept), -added)
+        np.testing.assert_array_equal(client.download(given_again), 100 - number * values)
+        client.release([kept])
+    assert [one.HasField("brief") for one in answers] == [is_brief] * 2
+    client.release([named, *tensors])
+
+
+@pytest.mark.parametrize("prepared", [same, without_results])
+def test_outputs_have_their_names_in_brief_answers_too(client, monkeypatch, prepared):
+    alter(client, monkeypatch, prepared)
+    program = opserve.Program()
+    program.var_mean(program.input("float32", (2, 3)), dim=[1], correction=0, keepdim=False)
+    run = client.prepare(program)
+
+    outputs = run(np.float32([[1, 2, 3], [4, 4, 4]])).outputs
+
+    np.testing.assert_allclose(outputs.var_out, [2 / 3, 0], rtol=1e-6)
+    np.testing.assert_allclose(outputs.mean_out, [2, 4])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda answer: answer.payloads.append(b""),
+        lambda answer: answer.ClearField("payloads"),
+        lambda answer: answer.brief.versions.append(1),
+        lambda answer: answer.brief.ClearField("kept"),
+        lambda answer: answer.payloads.__setitem__(0, b"1234"),
+    ],
+)
+def test_a_brief_answer_that_does_not_fit_the_program_is_none(client, monkeypatch, change):
+    def changed(answer: bytes) -> bytes:
+        response = _wire.ExecuteResponse.FromString(answer)
+        change(response)
+        return bytes(response.SerializeToString())
+
+    alter(client, monkeypatch, received=changed)
+    program = opserve.Program()
+    x = program.input("float32", (4,))
+    run = client.prepare(program, [program.neg(x), program.keep(program.exp(x), lease=1)])
+
+    with pytest.raises(opserve.InternalError, match="answer"):
+        run(np.zeros(4, "f4"))
+
+
+def test_results_that_are_not_the_programs_are_refused(client, monkeypatch):
+    alter(client, monkeypatch, lambda answer: answer + answer)  # each of them twice
+    program = opserve.Program()
+    run = client.prepare(program, [program.neg(program.input("float32", (4,)))])
+
+    with pytest.raises(opserve.InternalError, match="2 results; the program has 1"):
+        run(np.zeros(4, "f4"))
 
 
 def metric(daemon, name: str) -> float:

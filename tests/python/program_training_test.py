@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 import opserve
 import pytest
+from counting_proxy import CountingProxy, counting_proxy
 from sklearn.datasets import load_digits
 
 BATCH, HIDDEN, CLASSES, PIXELS = 60, 32, 10, 64
 LEARNING_RATE, BETA1, BETA2, DECAY, EPSILON = 1e-3, 0.9, 0.999, 0.01, 1e-8
 STEPS = 300
+
+# Those before have connected, uploaded and prepared.
+FIRST_STEADY_STEP = 10
+# Batch, labels, loss, and 1 KiB.
+MOST_BYTES_OF_A_STEP = BATCH * (PIXELS * 4 + 8) + 4 + 1024
 
 
 def parameters() -> list[np.ndarray]:
@@ -106,21 +112,47 @@ def step_program() -> tuple[opserve.Program, list[Any], list[Any]]:
     return p, results, [one for state in states for one in state]
 
 
-def test_a_step_is_one_program_and_its_state_stays(client: opserve.Client) -> None:
-    program, results, given_up = step_program()
-    run = client.prepare(program, results, donated=given_up)
-    state = [client.upload(np.zeros(1, "i8"))]
-    for one in parameters():
-        state += [client.upload(one), *(client.upload(np.zeros_like(one)) for _ in range(2))]
+class SteadySteps:
+    """The bytes on the wire of the steps from FIRST_STEADY_STEP on."""
 
-    losses = [float(run(x, digits, *state).results[0]) for x, digits in batches()]
+    def __init__(self, proxy: CountingProxy) -> None:
+        self._proxy = proxy
+        self._steps = 0
+        self._before = 0
+
+    def has_ended(self) -> None:
+        self._steps += 1
+        if self._steps == FIRST_STEADY_STEP:
+            self._before = self._proxy.bytes
+
+    def check(self) -> None:
+        assert self._steps == STEPS
+        of_a_step = (self._proxy.bytes - self._before) / (STEPS - FIRST_STEADY_STEP)
+        assert BATCH * PIXELS * 4 < of_a_step <= MOST_BYTES_OF_A_STEP
+
+
+def test_a_step_is_one_program_and_its_state_stays(daemon: Any) -> None:
+    program, results, given_up = step_program()
+    losses = []
+    with counting_proxy(daemon.socket) as proxy, opserve.Client(proxy.target) as client:
+        run = client.prepare(program, results, donated=given_up)
+        state = [client.upload(np.zeros(1, "i8"))]
+        for one in parameters():
+            state += [client.upload(one), *(client.upload(np.zeros_like(one)) for _ in range(2))]
+
+        steady = SteadySteps(proxy)
+        for x, digits in batches():
+            losses.append(run(x, digits, *state).results[0].item())
+            steady.has_ended()
+        steady.check()
+        done = client.download(state[0])[0]
+        released = client.release(state)
 
     expected = losses_of_numpy()
     assert losses[-1] == pytest.approx(expected[-1], abs=1e-4)
     assert losses == pytest.approx(expected, abs=1e-3)
     assert losses[-1] < losses[0] / 2
-    assert client.download(state[0])[0] == STEPS
-    assert client.release(state) == len(state)
+    assert (done, released) == (STEPS, len(state))
 
 
 def test_the_same_in_cpp(daemon: Any, tmp_path: pathlib.Path) -> None:
@@ -131,11 +163,20 @@ def test_the_same_in_cpp(daemon: Any, tmp_path: pathlib.Path) -> None:
         array.tofile(tmp_path / name)
 
     program = pathlib.Path(os.environ["OPSERVED"]).with_name("program_training")
-    answer = subprocess.run(
-        [program, daemon.target, tmp_path], check=True, capture_output=True, text=True, timeout=120
-    )
+    losses = []
+    with counting_proxy(daemon.socket) as proxy:
+        # Each of its calls has a timeout, so its lines end.
+        with subprocess.Popen(
+            [program, proxy.target, tmp_path], stdout=subprocess.PIPE, text=True
+        ) as running:
+            steady = SteadySteps(proxy)
+            assert running.stdout is not None
+            for line in running.stdout:
+                losses.append(float(line))
+                steady.has_ended()
+        assert running.returncode == 0
+        steady.check()
 
-    losses = [float(line) for line in answer.stdout.split()]
     expected = losses_of_numpy()
     assert len(losses) == STEPS
     assert losses[-1] == pytest.approx(expected[-1], abs=1e-4)

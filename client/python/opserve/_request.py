@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Optional, Union
 
 from opserve import _frame, _outputs, _tensors, _wire, errors
@@ -33,6 +34,20 @@ FillRange = Callable[[TensorView, Any], bool]
 _SMALL = 16384
 
 PRIORITIES = {"low": 1, "normal": 2, "high": 3}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    """A result of a prepared program, as it is in every answer.
+
+    Attributes:
+        place: of its payload, of its tensor in BriefResults.kept, or of its version there.
+    """
+
+    output: str
+    dtype: DataType
+    shape: tuple[int, ...]
+    place: int
 
 
 class Request:
@@ -72,6 +87,12 @@ class Request:
         self.has_effects = self.changes_tensors
         self._make = program.make_result
         self._fill_range = fill_range
+        # By position, as below: results that stay, as the caller wants them.
+        self._staying: dict[int, Union[Keep, Replace]] = {}
+        # Of a prepared program, once the daemon has described them; and how many of them are
+        # sent, kept, and replace a tensor.
+        self._known: Sequence[_Known] = ()
+        self._known_counts: tuple[int, int, int] = (0, 0, 0)
         # Positions of results that the device writes to their destinations.
         self._in_place: set[int] = set()
         # Of results, by position, with the operator.
@@ -103,11 +124,40 @@ class Request:
         self.payloads = ()
         self._keep = None
 
-    def decode(self, message: bytes, wanted: Optional[Collection[int]] = None) -> Response:
+    def learn_results(self, described: Sequence[Any]) -> bool:
+        """Takes PrepareResponse.results; whether there are any, so that answers may be brief.
+
+        InternalError: they are not those of the program.
+        """
+        wanted = self.header.results
+        if described and wanted and len(described) != len(wanted):
+            raise errors.bad_answer(f"{len(described)} results; the program has {len(wanted)}")
+        counts = {type(None): 0, Keep: 0, Replace: 0}
+        known = []
+        for position, one in enumerate(described):
+            kind = type(self._staying.get(position))
+            try:
+                dtype = DataType(one.tensor.dtype)
+            except ValueError as error:
+                raise errors.bad_answer(error) from error
+            known.append(_Known(one.source.output, dtype, tuple(one.tensor.shape), counts[kind]))
+            counts[kind] += 1
+        if known:
+            self._known = known
+            self._known_counts = counts[type(None)], counts[Keep], counts[Replace]
+        return bool(known)
+
+    def decode(
+        self,
+        message: bytes,
+        wanted: Optional[Collection[int]] = None,
+        inputs: Sequence[Any] = (),
+    ) -> Response:
         """Reads an answer.
 
         Args:
             wanted: positions of results; the others are None. None: all are wanted.
+            inputs: of a prepared program: those of its run that results replace, by their numbers.
 
         Raises:
             InternalError: it is no answer.
@@ -121,6 +171,8 @@ class Request:
                 response, payloads = _frame.split(message, _wire.ExecuteResponse)
         except _frame.FrameError as error:
             raise errors.bad_answer(error) from error
+        if response.HasField("brief"):
+            return self._read_brief(response, payloads, wanted, inputs)
         return self.read(response, payloads, wanted)
 
     def read(
@@ -129,7 +181,7 @@ class Request:
         payloads: Sequence[memoryview],
         wanted: Optional[Collection[int]] = None,
     ) -> Response:
-        """As decode(), of an answer already taken apart."""
+        """As decode(), of a whole answer already taken apart."""
         given = response.results
         if wanted is None:
             results = [self._result(i, result, payloads) for i, result in enumerate(given)]
@@ -139,13 +191,46 @@ class Request:
                 raise errors.bad_answer(f"it has {len(given)} results")
             for position in wanted:
                 results[position] = self._result(position, given[position], payloads)
+        names = (result.source.output for result in given)
+        return self._response(results, response, names)
+
+    def _response(self, results: list[Any], response: Any, names: Iterable[str]) -> Response:
+        """Args: names: of the results' outputs."""
         receipt = response.receipt if response.HasField("receipt") else None
         if not self._gathers:
             return Response(results, receipt)
         if not results and (self._info is None or self._info.gives_one_tensor):
             raise errors.bad_answer("it has no results")
-        names = [result.source.output for result in response.results]
-        return Response(results, receipt, _outputs.gather(self._info, names, results))
+        return Response(results, receipt, _outputs.gather(self._info, list(names), results))
+
+    def _read_brief(
+        self,
+        response: Any,
+        payloads: Sequence[memoryview],
+        wanted: Optional[Collection[int]],
+        inputs: Sequence[Any],
+    ) -> Response:
+        brief = response.brief
+        known = self._known
+        if (len(payloads), len(brief.kept), len(brief.versions)) != self._known_counts:
+            raise errors.bad_answer(f"it does not fit a program with {len(known)} results")
+        results: list[Any] = [None] * len(known)
+        for position in range(len(known)) if wanted is None else wanted:
+            one = known[position]
+            staying = self._staying.get(position)
+            if staying is None:
+                data = payloads[one.place]
+                results[position] = self._sent(position, one.dtype, one.shape, data)
+                continue
+            if isinstance(staying, Keep):
+                made = brief.kept[one.place]
+                handle, lease_end = made.handle, made.lease_end
+            else:
+                tensor = staying.tensor
+                replaced = inputs[tensor.number] if isinstance(tensor, InputOf) else tensor
+                handle, lease_end = replaced.handle, None
+            results[position] = _stayed(handle, one.dtype, one.shape, lease_end, brief.device)
+        return self._response(results, response, (one.output for one in known))
 
     def _add_invocations(self, program: Program) -> None:
         views: list[TensorView] = []
@@ -223,7 +308,7 @@ class Request:
         )
         for position, (number, output) in enumerate(wanted):
             message = self.header.results.add(invocation=max(number, 0), output=output)
-            if results is not None and self._stays(results[position], message):
+            if results is not None and self._stays(position, results[position], message):
                 continue
             if not program.invocations:
                 continue  # the daemon names the mistake
@@ -237,8 +322,10 @@ class Request:
             if self._fill_range(destination.view, message):
                 self._in_place.add(position)
 
-    def _stays(self, result: Result, message: Any) -> bool:
+    def _stays(self, position: int, result: Result, message: Any) -> bool:
         """Says in `message` that the result stays on the device, if it does."""
+        if isinstance(result, (Keep, Replace)):
+            self._staying[position] = result
         if isinstance(result, Keep):
             self.has_effects = True
             message.keep.lease.FromNanoseconds(int(result.lease * 1e9))
@@ -259,13 +346,25 @@ class Request:
         tensor = result.tensor
         try:
             dtype = DataType(tensor.dtype)
+            shape = tuple(tensor.shape)
             if result.HasField("kept"):
-                return _kept_tensor(result, dtype)
+                kept = result.kept
+                lease_end = kept.lease_end if kept.HasField("lease_end") else None
+                return _stayed(tensor.resident_tensor, dtype, shape, lease_end, kept.device)
             is_in_place = position in self._in_place
             data = None if is_in_place else payloads[tensor.payload]
         except (ValueError, IndexError) as error:
             raise errors.bad_answer(error) from error
-        shape = tuple(tensor.shape)
+        return self._sent(position, dtype, shape, data)
+
+    def _sent(
+        self,
+        position: int,
+        dtype: DataType,
+        shape: tuple[int, ...],
+        data: Optional[memoryview],
+    ) -> Any:
+        """A result that came in the answer; `data`: None if it is at its destination already."""
         view = TensorView(0, dtype, shape, ())
         if data is not None and len(data) != view.element_bytes:
             raise errors.bad_answer(
@@ -288,17 +387,14 @@ def _output_of(result: Result) -> OutputOf:
     return result.output if isinstance(result, (Keep, Replace)) else result
 
 
-def _kept_tensor(result: Any, dtype: DataType) -> ResidentTensor:
-    lease_end = datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
-    if result.kept.HasField("lease_end"):
-        lease_end = result.kept.lease_end.ToDatetime(datetime.timezone.utc)
-    return ResidentTensor(
-        result.tensor.resident_tensor,
-        dtype,
-        tuple(result.tensor.shape),
-        lease_end,
-        result.kept.device,
-    )
+def _stayed(
+    handle: bytes, dtype: DataType, shape: tuple[int, ...], lease_end: Any, device: int
+) -> ResidentTensor:
+    """A tensor that a result became, or replaced: then its lease is not told."""
+    end = datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
+    if lease_end is not None:
+        end = lease_end.ToDatetime(datetime.timezone.utc)
+    return ResidentTensor(handle, dtype, shape, end, device)
 
 
 def _outputs_of_last(program: Program) -> list[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Optional, Union
@@ -29,6 +30,7 @@ PAYLOAD, RESIDENT, SHARED_MEMORY = 1, 2, 3
 # Of ExecuteRequest, and of PreparedCall.
 _KEY_FIELD, _PREPARED_FIELD, _IDENTITY_FIELD = 4, 8, 9
 _PROGRAM_FIELD, _RESIDENTS_FIELD = 1, 2
+_WANT_BRIEF = _wire.PreparedCall(want_brief=True).SerializeToString()
 
 
 class SentRun:
@@ -105,8 +107,8 @@ class PreparedProgram:
         self._send = send
         self._give_up = give_up
         self._numbers = numbers
-        self._lock = threading.Lock()  # guards _handles and prepared_again
-        self._handles: dict[tuple[int, ...], bytes] = {}  # by the inputs' kinds
+        self._lock = threading.Lock()  # guards _prepared and prepared_again
+        self._prepared: dict[tuple[int, ...], _Prepared] = {}  # by the inputs' kinds
 
     def __call__(
         self,
@@ -140,18 +142,18 @@ class PreparedProgram:
         encoded = call.SerializeToString() + encode_attributes(attributes or {})
         ticket = self._ticket(idempotency_key)
         message = self._encoder(encoded, payloads, idempotency_key, ticket)
-        handle = self._handle(kinds, timeout)
+        prepared = self._find(kinds, timeout)
         try:
-            answer = self._call(_wire.EXECUTE, message(handle), timeout)
+            answer = self._call(_wire.EXECUTE, message(prepared), timeout)
         except errors.NotFoundError as error:
             if error.reason != "program_unknown":
                 raise
-            handle = self._handle(kinds, timeout, lost=handle)
-            answer = self._call(_wire.EXECUTE, message(handle), timeout)
+            prepared = self._find(kinds, timeout, lost=prepared)
+            answer = self._call(_wire.EXECUTE, message(prepared), timeout)
         finally:
             if ticket is not None:
                 ticket.release()
-        return self.decode(answer)
+        return self._request.decode(answer, inputs=views)
 
     def send(
         self,
@@ -171,20 +173,20 @@ class PreparedProgram:
         """
         ticket = self._ticket(idempotency_key)
         message = self._encoder(call, payloads, idempotency_key, ticket)
-        handle = self._handle(kinds, timeout)
+        prepared = self._find(kinds, timeout)
 
         def again() -> bytes:
-            new = message(self._handle(kinds, timeout, lost=handle))
+            new = message(self._find(kinds, timeout, lost=prepared))
             return self._call(_wire.EXECUTE, new, timeout)
 
-        sent = self._send(_wire.EXECUTE, message(handle), timeout)
+        sent = self._send(_wire.EXECUTE, message(prepared), timeout)
         return SentRun(sent, again, ticket)
 
-    def decode(self, answer: bytes, wanted: Optional[Collection[int]] = None) -> Response:
+    def decode(self, answer: bytes, wanted: Collection[int]) -> Response:
         """Reads an answer.
 
         Args:
-            wanted: positions of results to read, the others are None; None: all.
+            wanted: positions of results to read, the others are None; none that replaces an input.
         """
         return self._request.decode(answer, wanted)
 
@@ -198,15 +200,15 @@ class PreparedProgram:
     def release(self) -> None:
         """Lets the daemon forget the program when the client prepares another one, or ends."""
         with self._lock:
-            handles = list(self._handles.values())
-            self._handles.clear()
-        if handles:
-            self._give_up(handles)
+            prepared = list(self._prepared.values())
+            self._prepared.clear()
+        if prepared:
+            self._give_up([one.handle for one in prepared])
 
     def __del__(self) -> None:
         # If __init__ failed, there is nothing to give up.
-        if getattr(self, "_handles", None):
-            self._give_up(list(self._handles.values()))
+        if getattr(self, "_prepared", None):
+            self._give_up([one.handle for one in self._prepared.values()])
 
     def __repr__(self) -> str:
         inputs = ", ".join(
@@ -226,16 +228,16 @@ class PreparedProgram:
 
     def _encoder(
         self, call: bytes, payloads: Sequence[Buffer], key: str, ticket: Optional[Ticket]
-    ) -> Callable[[bytes], bytes]:
-        """Gives the message Execute for a handle of the program."""
+    ) -> Callable[[_Prepared], bytes]:
+        """Gives the message Execute for the program as the daemon has it."""
         keys = _frame.field(_KEY_FIELD, key.encode()) if key else b""
         if ticket is not None:
             keys = _frame.field(_IDENTITY_FIELD, ticket.identity.SerializeToString())
         buffers = self._constants.buffers
         all_payloads = [*payloads, *buffers] if buffers else payloads
 
-        def message(program: bytes) -> bytes:
-            named = _frame.field(_PROGRAM_FIELD, program) + call
+        def message(program: _Prepared) -> bytes:
+            named = program.encoded + call
             return _frame.append(keys + _frame.field(_PREPARED_FIELD, named), all_payloads)
 
         return message
@@ -260,23 +262,26 @@ class PreparedProgram:
         payloads.append(memory(view.address, view.span_bytes))
         return PAYLOAD
 
-    def _handle(
+    def _find(
         self,
         kinds: tuple[int, ...],
         timeout: Optional[float],
-        lost: Optional[bytes] = None,
-    ) -> bytes:
-        """The daemon's handle of the program for inputs of these kinds; not `lost`."""
+        lost: Optional[_Prepared] = None,
+    ) -> _Prepared:
+        """The program for inputs of these kinds, as the daemon has it; not `lost`."""
         with self._lock:
-            handle = self._handles.get(kinds)
-            if handle is not None and handle != lost:
-                return handle
+            found = self._prepared.get(kinds)
+            if found is not None and found is not lost:
+                return found
             message = self._message(kinds).SerializeToString()
             answer = self._call(_wire.PREPARE, message, timeout)
             self.prepared_again += lost is not None
-            handle = bytes(_wire.PrepareResponse.FromString(answer).handle)
-            self._handles[kinds] = handle
-            return handle
+            response = _wire.PrepareResponse.FromString(answer)
+            encoded = _frame.field(_PROGRAM_FIELD, response.handle)
+            if self._request.learn_results(response.results):
+                encoded += _WANT_BRIEF
+            found = self._prepared[kinds] = _Prepared(response.handle, encoded)
+            return found
 
     def _message(self, kinds: Sequence[int]) -> Any:
         """The message Prepare. Requires _lock: it names inputs in the request's header."""
@@ -302,6 +307,18 @@ class PreparedProgram:
         message.program.donated.extend(header.donated)
         message.program.donated_inputs.extend(places[one] for one in request.donated)
         return message
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Prepared:
+    """A program that the daemon has.
+
+    Attributes:
+        encoded: a PreparedCall of it, to which others may be appended.
+    """
+
+    handle: bytes
+    encoded: bytes
 
 
 class _Constants:
@@ -346,9 +363,16 @@ def encode_residents(handles: Iterable[bytes]) -> bytes:
     return b"".join([_frame.field(_RESIDENTS_FIELD, handle) for handle in handles])
 
 
-def read_versions(answer: bytes) -> dict[bytes, int]:
-    """The versions of tensors that a run has kept or replaced, by handle."""
+def read_versions(answer: bytes, replaced: Sequence[bytes]) -> dict[bytes, int]:
+    """The versions of tensors that a run has kept or replaced, by handle.
+
+    Args:
+        replaced: handles of the tensors that results replaced, in the order of the results.
+    """
     response = _wire.ExecuteResponse.FromString(answer)
+    if response.HasField("brief"):
+        kept = {one.handle: 1 for one in response.brief.kept}
+        return {**kept, **dict(zip(replaced, response.brief.versions))}
     return {
         one.tensor.resident_tensor: one.kept.version
         for one in response.results
