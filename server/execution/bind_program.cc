@@ -11,6 +11,7 @@
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/device/pinned_pool.h"
+#include "server/execution/contiguous_copies.h"
 #include "server/execution/named_arguments.h"
 #include "server/execution/tensor_view.h"
 
@@ -259,8 +260,22 @@ class Binder {
       return InvalidCall(descriptor.name, name,
                          "is changed in place, so its view must be contiguous");
     }
+    if (input.is_contiguous && NeedsContiguousCopy(element)) {
+      OPSERVE_RETURN_IF_ERROR(MakeContiguous(descriptor, name, &element));
+    }
     bound->inputs.push_back(std::move(element));
     return absl::OkStatus();
+  }
+
+  // Lets a copy on the device take the place of `input`. It counts as an output: strides of 0 can
+  // make it larger than all inputs.
+  absl::Status MakeContiguous(const catalog::OperatorDescriptor& descriptor, absl::string_view name,
+                              BoundInput* input) {
+    const auto copy = AddContiguousCopy(operators_, input, &program_);
+    if (!copy.ok()) return AtArgument(descriptor.name, name, copy.status());
+    OPSERVE_RETURN_IF_ERROR(
+        CountOutput(limits_, descriptor.name, name, (*copy)->bytes(), &program_));
+    return CountWork(limits_, descriptor, (*copy)->call.work, &program_);
   }
 
   // Errors of the following do not name operator and argument: the caller does.
