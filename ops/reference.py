@@ -46,7 +46,8 @@ def dtypes(part):
 
 def input_types(part):
     """Its dtypes and its special properties."""
-    notes = [word for word in ("optional", "list", "in_place") if part.get(word)]
+    notes = [word for word in ("optional", "list", "in_place", "contiguous")
+             if part.get(word)]
     return ", ".join([dtypes(part), *(note.replace("_", " ") for note in notes)])
 
 

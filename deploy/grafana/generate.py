@@ -291,6 +291,8 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "copied all the same.", [
         Query(rate("direction, path", "opserve_host_copy_bytes_total"), "{{direction}} {{path}}")],
           unit="Bps"),
+    Panel("Views copied", "On a device, for functions that take contiguous tensors only.", [
+        Query(rate("instance", "opserve_contiguous_copies_total"), "{{instance}}")], unit="ops"),
     Panel("Connections", "By listener and by what they had: answers to a tenant's calls (identified), to others' (answered), none "
           "(silent).", [Query(total("instance, listener, state", "opserve_connections"), "{{instance}} {{listener}} {{state}}")]),
     Panel("Connections that ended", "Without a call in time (silent), to make room (evicted), likewise while they waited for "

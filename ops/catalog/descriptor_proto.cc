@@ -62,6 +62,7 @@ v1::OperatorDescriptor ToProto(const OperatorDescriptor& descriptor) {
     to->set_optional(input.is_optional);
     to->set_list(input.is_list);
     to->set_in_place(input.output.has_value());
+    to->set_contiguous(input.is_contiguous);
   }
   for (const AttributeDescriptor& attribute : descriptor.attributes) {
     SetAttribute(attribute, message.add_attributes());

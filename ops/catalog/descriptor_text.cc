@@ -348,12 +348,20 @@ class DescriptorReader {
     if (is_optional && IsPassedByValue(declared.kind)) {
       return Wrong(at, "optional: no null pointer stands for an argument of its kind");
     }
+    place_.part = "contiguous";
+    const bool is_contiguous = argument.value("contiguous", false);
+    // The daemon gives every output, and so every tensor that is changed in place, memory of the
+    // call's own.
+    if (is_contiguous && (!is_tensor || role != "INPUT")) {
+      return Wrong(at, "contiguous: belongs to tensors of the role INPUT; others are contiguous");
+    }
     if (is_tensor && role != "OUTPUT") {
       declared.input = d_.inputs.size();
       InputDescriptor& input = d_.inputs.emplace_back();
       describe(&input);
       input.is_list = is_list;
       input.is_optional = is_optional;
+      input.is_contiguous = is_contiguous;
       place_.part = "dtypes";
       OPSERVE_RETURN_IF_ERROR(ReadDtypes(at, Text(argument, "dtypes"), &input.dtypes));
       if (input.dtypes.empty()) return Wrong(at, "dtypes: is missing");

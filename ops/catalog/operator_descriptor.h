@@ -22,6 +22,8 @@ struct InputDescriptor {
   std::vector<aclDataType> dtypes;  // accepted for this input; mixtures are judged by rules
   bool is_optional = false;
   bool is_list = false;
+  // The function takes contiguous tensors only: the daemon copies views with other strides first.
+  bool is_contiguous = false;
   std::optional<size_t> output;  // in place: the output that begins as a copy of it
 };
 

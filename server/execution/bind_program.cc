@@ -12,27 +12,13 @@
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/device/pinned_pool.h"
+#include "server/execution/contiguous_copies.h"
+#include "server/execution/named_arguments.h"
 #include "server/execution/tensor_view.h"
 #include "server/shared_memory/file_parts.h"
 
 namespace opserve::server {
 namespace {
-
-absl::Status TooLarge(absl::string_view operator_name, absl::string_view argument,
-                      absl::string_view problem) {
-  return CallError(Reason::kTooLarge, {.operator_name = operator_name, .argument = argument},
-                   problem);
-}
-
-std::string DtypeList(const std::vector<aclDataType>& dtypes) {
-  return absl::StrJoin(dtypes, ", ", [](std::string* out, aclDataType dtype) {
-    absl::StrAppend(out, catalog::DtypeName(dtype));
-  });
-}
-
-bool Accepts(const std::vector<aclDataType>& dtypes, Dtype dtype) {
-  return std::find(dtypes.begin(), dtypes.end(), catalog::ToAcl(dtype)) != dtypes.end();
-}
 
 // Puts the argument in front of an error about it. Errors without a reason are mistakes in the
 // call.
@@ -42,11 +28,6 @@ absl::Status AtArgument(absl::string_view operator_name, absl::string_view argum
   return AtPlace(
       {.operator_name = operator_name, .argument = argument},
       WithMessage(absl::StrCat(operator_name, ": ", argument, ": ", status.message()), status));
-}
-
-// A sum that wraps would pass the limits.
-void AddUpTo64Bits(uint64_t amount, uint64_t* sum) {
-  if (__builtin_add_overflow(*sum, amount, sum)) *sum = UINT64_MAX;
 }
 
 absl::Status InvalidRange(absl::string_view problem) {
@@ -116,7 +97,8 @@ class Binder {
     }
     FindTensorsWorkedIn();
     program_.ComputeFacts(payload_bytes_);
-    OPSERVE_RETURN_IF_ERROR(CheckMemory());
+    // Only now is it known how long each tensor lives.
+    OPSERVE_RETURN_IF_ERROR(CheckMemory(limits_, program_));
     call_.kept.resize(program_.kept.size());
     call_.program = std::make_shared<const Program>(std::move(program_));
     return std::move(call_);
@@ -179,100 +161,8 @@ class Binder {
                                      : absl::StrCat(" of a program with ", inputs_.size())));
   }
 
-  absl::Status CheckTensorBytes(absl::string_view operator_name, absl::string_view argument,
-                                uint64_t bytes) const {
-    if (bytes <= limits_.max_tensor_bytes) return absl::OkStatus();
-    return WithLimit(limits_.max_tensor_bytes,
-                     TooLarge(operator_name, argument,
-                              absl::StrCat("takes ", bytes, " bytes, at most ",
-                                           limits_.max_tensor_bytes, " allowed")));
-  }
-
   absl::Status CountInput(absl::string_view argument, uint64_t bytes) {
-    OPSERVE_RETURN_IF_ERROR(CheckTensorBytes("", argument, bytes));
-    AddUpTo64Bits(bytes, &program_.input_bytes);
-    return CheckRequestBytes("", argument, program_.input_bytes);
-  }
-
-  absl::Status CheckRequestBytes(absl::string_view operator_name, absl::string_view argument,
-                                 uint64_t bytes) const {
-    if (bytes <= limits_.max_program_bytes) return absl::OkStatus();
-    return WithLimit(limits_.max_program_bytes,
-                     TooLarge(operator_name, argument,
-                              absl::StrCat("brings the request to ", bytes, " bytes, at most ",
-                                           limits_.max_program_bytes, " allowed")));
-  }
-
-  // The memory that the program needs at one time, now that it is known how long each tensor lives.
-  // A small request must not take much memory: broadcasting could make outputs of any size. The
-  // largest output is named.
-  absl::Status CheckMemory() const {
-    // Outputs share memory in the plan once their readers have run, but each piece is rounded up
-    // there. The smaller figure counts, so rounding alone refuses no request.
-    const uint64_t outputs =
-        std::min(program_.output_bytes,
-                 program_.memory_plan.total_bytes - PlannedPayloadBytes() + program_.kept_bytes);
-    const OutputRef largest = LargestOutput();
-    const BoundInvocation& invocation = program_.invocations[largest.invocation];
-    const catalog::OperatorDescriptor& descriptor = *invocation.op->descriptor;
-    const std::string name =
-        invocation.outputs.empty() ? "" : invocation.OutputName(largest.output);
-    uint64_t all_bytes = program_.input_bytes;
-    AddUpTo64Bits(outputs, &all_bytes);
-    absl::Status status = CheckRequestBytes(descriptor.name, name, all_bytes);
-    if (status.ok() && !IsInProportion(outputs, program_.input_bytes, limits_.max_output_ratio)) {
-      status = NeverFits(descriptor, Reason::kAmplification,
-                         absl::StrCat(name, ": outputs of ", outputs, " bytes from inputs of ",
-                                      program_.input_bytes, ", more than ",
-                                      limits_.max_output_ratio, " times as much"),
-                         name);
-    }
-    return AtPlace({.invocation = largest.invocation}, std::move(status));
-  }
-
-  // At most: gaps between the pieces are not counted.
-  uint64_t PlannedPayloadBytes() const {
-    return std::min(program_.payload_bytes + program_.literals.size(),
-                    program_.memory_plan.total_bytes);
-  }
-
-  OutputRef LargestOutput() const {
-    OutputRef largest;
-    // Below 0, so that an output without elements can be the largest one.
-    int64_t most = -1;
-    for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
-      const auto& outputs = program_.invocations[i].outputs;
-      for (uint32_t k = 0; k < outputs.size(); ++k) {
-        const int64_t bytes = NumBytes(outputs[k].spec);
-        if (bytes <= most) continue;
-        most = bytes;
-        largest = {i, k};
-      }
-    }
-    return largest;
-  }
-
-  // Neither may it ask for much work, which broadcasting and strides of 0 allow as well.
-  absl::Status CountWork(const catalog::OperatorDescriptor& descriptor,
-                         const BoundInvocation* bound) {
-    AddUpTo64Bits(bound->work, &program_.work);
-    const auto refuse = [&](absl::string_view total, uint64_t most, absl::string_view in) {
-      return NeverFits(descriptor, Reason::kWorkLimit,
-                       absl::StrCat("computes ", bound->work, " elements, ", total, "at most ",
-                                    most, " allowed in one ", in));
-    };
-    if (bound->work > limits_.max_work) return refuse("", limits_.max_work, "invocation");
-    if (program_.work > limits_.max_program_work) {
-      return refuse(absl::StrCat("which brings the request to ", program_.work, ", "),
-                    limits_.max_program_work, "request");
-    }
-    return absl::OkStatus();
-  }
-
-  static absl::Status NeverFits(const catalog::OperatorDescriptor& descriptor, Reason reason,
-                                absl::string_view problem, absl::string_view argument = "") {
-    return AtPlace({.operator_name = descriptor.name, .argument = argument},
-                   opserve::NeverFits(reason, absl::StrCat(descriptor.name, ": ", problem)));
+    return server::CountInput(limits_, argument, bytes, &program_);
   }
 
   absl::Status BindInvocation(const v1::Invocation& invocation) {
@@ -301,10 +191,9 @@ class Binder {
         return TooLarge(descriptor.name, name, status.message());
       }
       const auto bytes = static_cast<uint64_t>(NumBytes(spec));
-      OPSERVE_RETURN_IF_ERROR(CheckTensorBytes(descriptor.name, name, bytes));
-      AddUpTo64Bits(bytes, &program_.output_bytes);
+      OPSERVE_RETURN_IF_ERROR(CountOutput(limits_, descriptor.name, name, bytes, &program_));
     }
-    OPSERVE_RETURN_IF_ERROR(CountWork(descriptor, &bound));
+    OPSERVE_RETURN_IF_ERROR(CountWork(limits_, descriptor, bound.work, &program_));
     if (!program_.invocations.empty()) {
       const BoundInvocation& before = program_.invocations.back();
       bound.first_output = before.first_output + static_cast<uint32_t>(before.outputs.size());
@@ -315,17 +204,8 @@ class Binder {
 
   absl::Status BindInputs(const v1::Invocation& invocation,
                           const catalog::OperatorDescriptor& descriptor, BoundInvocation* bound) {
-    // A client may name the inputs in any order; stage one takes them in the descriptor's.
-    absl::InlinedVector<const v1::NamedTensor*, 3> given(descriptor.inputs.size(), nullptr);
-    for (const v1::NamedTensor& named : invocation.inputs()) {
-      const size_t index = InputIndex(descriptor, named.name());
-      if (index == descriptor.inputs.size()) {
-        return InvalidCall(descriptor.name, named.name(),
-                           absl::StrCat("no such input; there are: ", InputNames(descriptor)));
-      }
-      if (given[index] != nullptr) return InvalidCall(descriptor.name, named.name(), "given twice");
-      given[index] = &named;
-    }
+    absl::InlinedVector<const v1::NamedTensor*, 3> given;
+    OPSERVE_RETURN_IF_ERROR(OrderInputs(invocation, descriptor, &given));
     for (size_t i = 0; i < given.size(); ++i) {
       const catalog::InputDescriptor& input = descriptor.inputs[i];
       if (given[i] != nullptr) {
@@ -382,21 +262,22 @@ class Binder {
       return InvalidCall(descriptor.name, name,
                          "is changed in place, so its view must be contiguous");
     }
+    if (input.is_contiguous && NeedsContiguousCopy(element)) {
+      OPSERVE_RETURN_IF_ERROR(MakeContiguous(descriptor, name, &element));
+    }
     bound->inputs.push_back(std::move(element));
     return absl::OkStatus();
   }
 
-  static size_t InputIndex(const catalog::OperatorDescriptor& descriptor, absl::string_view name) {
-    size_t index = 0;
-    while (index < descriptor.inputs.size() && descriptor.inputs[index].name != name) ++index;
-    return index;
-  }
-
-  static std::string InputNames(const catalog::OperatorDescriptor& descriptor) {
-    return absl::StrJoin(descriptor.inputs, ", ",
-                         [](std::string* out, const catalog::InputDescriptor& input) {
-                           absl::StrAppend(out, input.name);
-                         });
+  // Lets a copy on the device take the place of `input`. It counts as an output: strides of 0 can
+  // make it larger than all inputs.
+  absl::Status MakeContiguous(const catalog::OperatorDescriptor& descriptor, absl::string_view name,
+                              BoundInput* input) {
+    const auto copy = AddContiguousCopy(operators_, input, &program_);
+    if (!copy.ok()) return AtArgument(descriptor.name, name, copy.status());
+    OPSERVE_RETURN_IF_ERROR(
+        CountOutput(limits_, descriptor.name, name, (*copy)->bytes(), &program_));
+    return CountWork(limits_, descriptor, (*copy)->call.work, &program_);
   }
 
   // Errors of the following do not name operator and argument: the caller does.
@@ -449,7 +330,7 @@ class Binder {
     // such an invocation cannot work in place.
     last.inputs = last.invocation == now ? last.inputs + 1 : 1;
     last.invocation = now;
-    return BindViewOf(SpecOfResident(index), kind, tensor, bound);
+    return ReadViewOf(SpecOfResident(index), kind, tensor, bound);
   }
 
   absl::Status BindProgramInput(const v1::Tensor& tensor, BoundInput* bound) {
@@ -469,26 +350,7 @@ class Binder {
         bound->source = SharedSource{place};
         break;
     }
-    return BindViewOf(inputs_[number].spec, kKind, tensor, bound);
-  }
-
-  // Reads the view of a contiguous tensor of `spec`; a message that says nothing means all of it.
-  static absl::Status BindViewOf(const TensorSpec& spec, absl::string_view kind,
-                                 const v1::Tensor& tensor, BoundInput* bound) {
-    if (tensor.dtype() == v1::DATA_TYPE_UNSPECIFIED && tensor.shape().empty() && IsPlain(tensor)) {
-      ViewWhole(spec, bound);
-      return absl::OkStatus();
-    }
-    OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
-    if (bound->spec.dtype != spec.dtype) {
-      return absl::InvalidArgumentError(absl::StrCat("a view of dtype ",
-                                                     DtypeName(bound->spec.dtype), " of a ", kind,
-                                                     " of ", DtypeName(spec.dtype)));
-    }
-    const auto actual = static_cast<uint64_t>(NumBytes(spec));
-    if (StorageBytes(*bound) <= actual) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("the view takes ", StorageBytes(*bound),
-                                                   " bytes of a ", kind, " of ", actual));
+    return ReadViewOf(inputs_[number].spec, kKind, tensor, bound);
   }
 
   absl::Status BindLiteral(const v1::Tensor& tensor, BoundInput* bound) {
@@ -586,7 +448,7 @@ class Binder {
     // Invocations are bound in order, so the last one to set this is the last reader.
     produced.last_reader = static_cast<uint32_t>(program_.invocations.size());
     bound->source = source;
-    return BindViewOf(produced.spec, "result", tensor, bound);
+    return ReadViewOf(produced.spec, "result", tensor, bound);
   }
 
   BoundOutput& OutputOf(const OutputRef& ref) {
@@ -612,52 +474,6 @@ class Binder {
     return absl::InvalidArgumentError(absl::StrCat(producer.op->descriptor->name,
                                                    " has no output \"", name, "\" here; it has ",
                                                    absl::StrJoin(names, ", ")));
-  }
-
-  // Which outputs are wanted, and the dtypes that they are to have.
-  static absl::Status ReadOutputRequests(
-      const v1::Invocation& invocation, const catalog::OperatorDescriptor& descriptor,
-      absl::InlinedVector<bool, 4>* wanted,
-      absl::InlinedVector<std::optional<aclDataType>, 4>* asked) {
-    const auto& outputs = descriptor.outputs;
-    asked->resize(outputs.size());
-    absl::InlinedVector<bool, 4> is_named(outputs.size(), false);
-    bool chooses = false;  // among masked outputs
-    for (const v1::OutputRequest& request : invocation.outputs()) {
-      size_t index = 0;
-      // Operators have a few outputs at most, so a search is quicker than a table.
-      while (index < outputs.size() && outputs[index].name != request.name()) ++index;
-      if (index == outputs.size()) {
-        return InvalidCall(
-            descriptor.name, request.name(),
-            absl::StrCat(
-                "no such output; there ", outputs.size() == 1 ? "is " : "are ",
-                absl::StrJoin(outputs, ", ",
-                              [](std::string* out, const catalog::OutputDescriptor& output) {
-                                absl::StrAppend(out, output.name);
-                              })));
-      }
-      if (is_named[index]) return InvalidCall(descriptor.name, request.name(), "asked for twice");
-      is_named[index] = true;
-      chooses |= outputs[index].is_masked();
-      if (request.dtype() == v1::DATA_TYPE_UNSPECIFIED) continue;
-      if (!Accepts(outputs[index].dtypes, request.dtype())) {
-        return InvalidCall(
-            descriptor.name, outputs[index].name,
-            outputs[index].dtypes.empty()
-                ? absl::StrCat("dtype ", DtypeName(request.dtype()),
-                               " asked for, but its dtype follows from the inputs")
-                : absl::StrCat("dtype ", DtypeName(request.dtype()), " asked for; it may be ",
-                               DtypeList(outputs[index].dtypes)));
-      }
-      (*asked)[index] = catalog::ToAcl(request.dtype());
-    }
-    // Masked outputs are computed on demand: naming one leaves out those that are not named;
-    // without any name all are wanted.
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      wanted->push_back(!chooses || !outputs[i].is_masked() || is_named[i]);
-    }
-    return absl::OkStatus();
   }
 
   absl::Status BindResults() {

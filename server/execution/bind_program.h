@@ -12,26 +12,11 @@
 #include "opserve/v1/operator_service.pb.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/program.h"
+#include "server/execution/program_limits.h"
 #include "server/execution/resident_tensor.h"
 #include "server/shared_memory/shared_region.h"
 
 namespace opserve::server {
-
-// The limits of one program; BindProgram refuses larger ones.
-struct ProgramLimits {
-  uint32_t max_invocations = 10'000;
-  uint64_t max_tensor_bytes = uint64_t{2} << 30;  // storage of one input, or one output
-  // All inputs together, and the device memory that the program needs beside resident tensors.
-  uint64_t max_program_bytes = uint64_t{8} << 30;
-  // Amplification guard: device memory beside the inputs may take this many times the bytes of the
-  // inputs, and 1 MiB more.
-  uint64_t max_output_ratio = 100;
-  // Work of one invocation, in elements (Judge::CountWork): by default the elements of
-  // max_program_bytes in halves.
-  uint64_t max_work = uint64_t{4} << 30;
-  // Of all invocations together: a lane can be taken back between two of them.
-  uint64_t max_program_work = uint64_t{256} << 30;
-};
 
 // Finds the resident tensor of a handle, or says why there is none.
 using ResidentLookup =

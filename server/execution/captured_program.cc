@@ -28,11 +28,14 @@ void ProgramRun::TakeCapturedRun() {
 }
 
 bool ProgramRun::IsCaptureDue() const {
+  // An executor that runs once is gone after its launch, and what it keeps for its kernels.
+  const auto is_repeatable = [](const PlanCache::Lease& lease) {
+    return lease.plan->is_repeatable();
+  };
   return context_.captured != nullptr && context_.captured->MayServe(bound_) &&
          context_.lane.device().state() == DeviceState::kReady &&
-         // An executor that runs once is gone after its launch, and what it keeps for its kernels.
-         std::all_of(leases_.begin(), leases_.end(),
-                     [](const PlanCache::Lease& lease) { return lease.plan->is_repeatable(); }) &&
+         std::all_of(leases_.begin(), leases_.end(), is_repeatable) &&
+         std::all_of(copy_leases_.begin(), copy_leases_.end(), is_repeatable) &&
          IsAloneWithReplaced(bound_) && context_.captured->IsDue(bound_, absl::Now());
 }
 
@@ -116,8 +119,9 @@ absl::Status ProgramRun::CaptureOn(aclrtStream stream) {
     captured_->graph.reset();
     return status;
   }
-  captured_->plans.reserve(leases_.size());
+  captured_->plans.reserve(leases_.size() + copy_leases_.size());
   for (const PlanCache::Lease& lease : leases_) captured_->plans.push_back(lease.plan);
+  for (const PlanCache::Lease& lease : copy_leases_) captured_->plans.push_back(lease.plan);
   std::sort(captured_->plans.begin(), captured_->plans.end());
   captured_->plans.erase(std::unique(captured_->plans.begin(), captured_->plans.end()),
                          captured_->plans.end());
@@ -137,19 +141,29 @@ absl::Status ProgramRun::PrepareToLaunch() {
   context_.plans.BeginRun();
   // Of a launch that failed in the capture, the plan is not used again; of a replay there are none.
   for (uint32_t i = 0; i < program_.invocations.size(); ++i) {
-    const bool is_there = i < leases_.size();
-    if (is_there && !leases_[i].plan->is_broken()) continue;
-    auto lease = context_.plans.Acquire(bound_.invocation(i), program_.host_account.get());
-    if (!lease.ok()) return InInvocation(i, lease.status());
-    if (lease->plan->workspace_bytes() > workspace_bytes_[i]) {
-      return MakeError(Reason::kDeviceMemory,
-                       "stage one asks for more workspace than before; repeat the call");
-    }
-    if (is_there) {
-      leases_[i] = *std::move(lease);
-    } else {
-      leases_.push_back(*std::move(lease));
-    }
+    OPSERVE_RETURN_IF_ERROR(Renew(bound_.invocation(i), i, i, &leases_));
+  }
+  for (size_t i = 0; i < program_.copies.size(); ++i) {
+    const ContiguousCopy& copy = program_.copies[i];
+    OPSERVE_RETURN_IF_ERROR(Renew(copy.call, copy.invocation, i, &copy_leases_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRun::Renew(const BoundInvocation& call, uint32_t index, size_t position,
+                               absl::InlinedVector<PlanCache::Lease, 1>* leases) {
+  const bool is_there = position < leases->size();
+  if (is_there && !(*leases)[position].plan->is_broken()) return absl::OkStatus();
+  auto lease = context_.plans.Acquire(call, program_.host_account.get());
+  if (!lease.ok()) return InInvocation(index, lease.status());
+  if (lease->plan->workspace_bytes() > workspace_bytes_[index]) {
+    return MakeError(Reason::kDeviceMemory,
+                     "stage one asks for more workspace than before; repeat the call");
+  }
+  if (is_there) {
+    (*leases)[position] = *std::move(lease);
+  } else {
+    leases->push_back(*std::move(lease));
   }
   return absl::OkStatus();
 }

@@ -60,7 +60,7 @@ bool Fits(const CapturedRun& run, const ProgramCall& call) {
 
 bool IsCapturable(const Program& program) {
   // A single launch costs no more than a replay, and a window may be elsewhere in each call.
-  return program.invocations.size() > 1 && program.windows.empty();
+  return program.launches() > 1 && program.windows.empty();
 }
 
 bool IsAloneWithReplaced(const ProgramCall& call) {
@@ -122,7 +122,7 @@ std::unique_ptr<CapturedRun> CapturedRuns::Begin(const ProgramCall& call, uint32
   // it, and both are joined if the run is still wanted.
   auto run = std::make_unique<CapturedRun>();
   run->bytes = bytes;
-  run->launches = call.program->invocations.size();
+  run->launches = call.program->launches();
   run->graph = GraphHandle(nullptr, GraphHandle::deleter_type{&acl_});
   for (const BoundResident& resident : call.residents) {
     run->contents.push_back(resident.tensor->content);

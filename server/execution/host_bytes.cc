@@ -37,8 +37,8 @@ uint64_t HeapBytes(const BoundInvocation& invocation) {
 }
 
 uint64_t HeapBytes(const MemoryPlan& plan) {
-  return HeapBytes(plan.payloads) + HeapBytes(plan.windows) + HeapBytes(plan.outputs) +
-         HeapBytes(plan.workspaces);
+  return HeapBytes(plan.payloads) + HeapBytes(plan.windows) + HeapBytes(plan.copies) +
+         HeapBytes(plan.outputs) + HeapBytes(plan.workspaces);
 }
 
 }  // namespace opserve::server

@@ -50,18 +50,25 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   std::vector<std::optional<uint32_t>> last_window_reader(
       program.windows.size());  // none: an output
   const auto count = static_cast<uint32_t>(program.invocations.size());
+  const auto note_reader = [&](const BoundInput& input, uint32_t now) {
+    if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
+      last_reader[payload->payload] = std::max(last_reader[payload->payload], now);
+    } else if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
+      std::optional<uint32_t>& last = last_window_reader[shared->window];
+      last = std::max(last.value_or(0), now);
+    } else if (std::holds_alternative<LiteralSource>(input.source)) {
+      last_literal_reader = std::max(last_literal_reader, now);
+    }
+  };
+  plan.copies.resize(program.copies.size());
+  for (size_t i = 0; i < program.copies.size(); ++i) {
+    const ContiguousCopy& copy = program.copies[i];
+    note_reader(copy.view(), copy.invocation);
+    add(copy.bytes(), copy.invocation, copy.invocation, &plan.copies[i]);
+  }
   for (uint32_t now = 0; now < count; ++now) {
     const BoundInvocation& invocation = program.invocations[now];
-    for (const BoundInput& input : invocation.inputs) {
-      // Invocations come in order, so the last one to set this is the last reader.
-      if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
-        last_reader[payload->payload] = now;
-      } else if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
-        last_window_reader[shared->window] = now;
-      } else if (std::holds_alternative<LiteralSource>(input.source)) {
-        last_literal_reader = now;
-      }
-    }
+    for (const BoundInput& input : invocation.inputs) note_reader(input, now);
     for (size_t k = 0; k < invocation.outputs.size(); ++k) {
       const BoundOutput& output = invocation.outputs[k];
       const bool is_staged = stages_kept && output.kept && !program.kept[*output.kept].is_in_place;

@@ -24,6 +24,7 @@ struct MemoryPlan {
   absl::InlinedVector<uint64_t, 4> payloads;  // by payload
   uint64_t literals = 0;
   std::vector<uint64_t> windows;                // of inputs that are copied, by window
+  std::vector<uint64_t> copies;                 // of views, by position in Program::copies
   absl::InlinedVector<uint64_t, 4> outputs;     // by output (Program::position)
   absl::InlinedVector<uint64_t, 4> workspaces;  // by invocation
   uint64_t total_bytes = 0;
@@ -34,7 +35,8 @@ struct MemoryPlan {
 // inputs and as outputs; neither do outputs that stay on the device, unless `stages_kept`: then
 // those that are not worked in have a place to the end. A payload, the literals or a
 // window live from the start to their last reader; an output from its invocation to its last
-// reader, or to the end if it is a result; a workspace during its invocation.
+// reader, or to the end if it is a result; a workspace, and a copy that makes a view contiguous,
+// during its invocation.
 MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
                       absl::Span<const uint64_t> workspace_bytes,
                       const std::vector<bool>& copied_windows = {}, bool stages_kept = false);

@@ -98,6 +98,7 @@ std::shared_ptr<const Program> WithPlans(Program program) {
     // Once, instead of for each run.
     invocation.plan_key = PlanKeyOf(invocation);
   }
+  for (ContiguousCopy& copy : program.copies) copy.call.plan_key = PlanKeyOf(copy.call);
   program.workspace_plan = std::make_shared<WorkspacePlan>();
   return std::make_shared<const Program>(std::move(program));
 }

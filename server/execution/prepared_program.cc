@@ -88,8 +88,10 @@ uint64_t HostBytes(const Program& program) {
   uint64_t bytes = sizeof(Program) + HeapBytes(program.invocations) + HeapBytes(program.results) +
                    HeapBytes(program.residents) + HeapBytes(program.kept) +
                    HeapBytes(program.windows) + HeapBytes(program.literals) +
-                   HeapBytes(program.operators) + HeapBytes(program.payload_sizes);
+                   HeapBytes(program.operators) + HeapBytes(program.payload_sizes) +
+                   HeapBytes(program.copies);
   for (const BoundInvocation& invocation : program.invocations) bytes += HeapBytes(invocation);
+  for (const ContiguousCopy& copy : program.copies) bytes += HeapBytes(copy.call);
   // The plan without workspaces and, after the first run, the one with them, and their sizes.
   return bytes + 2 * HeapBytes(program.memory_plan) + sizeof(WorkspacePlan) + sizeof(MemoryPlan) +
          sizeof(HostAccount) + HeapPiece(program.invocations.size() * sizeof(uint64_t));

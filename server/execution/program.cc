@@ -103,6 +103,10 @@ const LoadedOperator* Program::MissingOn(int32_t device) const {
   for (const LoadedOperator* op : operators) {
     if (!op->offer->IsOfferedBy(device)) return op;
   }
+  // All copies are of one operator.
+  if (!copies.empty() && !copies.front().call.op->offer->IsOfferedBy(device)) {
+    return copies.front().call.op;
+  }
   return nullptr;
 }
 

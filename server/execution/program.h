@@ -47,13 +47,18 @@ struct OutputRef {
   friend bool operator==(const OutputRef& a, const OutputRef& b) = default;
 };
 using InvocationSource = OutputRef;  // of an earlier invocation
+struct CopySource {
+  uint32_t copy;  // position in Program::copies
+};
 
 struct BoundInput {
   TensorSpec spec;
   Shape strides;                 // in elements, as many as the shape has extents
   int64_t offset = 0;            // in elements
   int64_t storage_elements = 0;  // extent of the view, from the storage's start
-  std::variant<PayloadSource, ResidentSource, SharedSource, LiteralSource, InvocationSource> source;
+  std::variant<PayloadSource, ResidentSource, SharedSource, LiteralSource, InvocationSource,
+               CopySource>
+      source;
   // Written in place: the position of the output that begins as a copy of it, and that stands for
   // it in the call. Contiguous.
   std::optional<uint32_t> output;
@@ -154,6 +159,17 @@ struct BoundInvocation {
   std::string plan_key;       // PlanKeyOf, if it was made beforehand; else empty
 };
 
+// A view that is made contiguous right before an invocation, whose function takes no other
+// (contiguous_copies.h).
+struct ContiguousCopy {
+  const BoundInput& view() const { return call.inputs[1]; }
+  // Of the memory that the copy is in.
+  uint64_t bytes() const { return static_cast<uint64_t>(NumBytes(view().spec)); }
+
+  uint32_t invocation = 0;  // that reads the copy
+  BoundInvocation call;     // InplaceCopy(copy, view)
+};
+
 // Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends
 // and work. `wanted` and `asked`: by output of the descriptor, see catalog::Judge::Infer.
 // kInvalidArgument: the operator's rules refuse the call.
@@ -173,18 +189,22 @@ struct Program {
   const BoundOutput& output(const OutputRef& ref) const {
     return invocations[ref.invocation].outputs[ref.output];
   }
-  // An operator of the program that the device does not offer; null: it offers them all.
+  // An operator of the program, or of its copies, that the device does not offer; null: it offers
+  // them all.
   const LoadedOperator* MissingOn(int32_t device) const;
   // Its position among the outputs of all invocations.
   uint32_t position(const OutputRef& ref) const {
     return invocations[ref.invocation].first_output + ref.output;
   }
+  // Calls of stage two in a run.
+  size_t launches() const { return invocations.size() + copies.size(); }
   // LoadedOperator::index of its only invocation; none: it has several.
   std::optional<int> operator_index() const {
     return invocations.size() == 1 ? std::optional(invocations.front().op->index) : std::nullopt;
   }
 
   std::vector<BoundInvocation> invocations;
+  std::vector<ContiguousCopy> copies;  // by invocation, ascending
   std::vector<BoundResult> results;
   std::vector<ResidentUse> residents;
   std::vector<KeptOutput> kept;
@@ -193,8 +213,8 @@ struct Program {
   bool has_donations = false;
   bool is_capturable = false;  // a prepared program whose runs may be captured (captured_runs.h)
   uint64_t input_bytes = 0;    // payloads, resident tensors and windows, each counted once
-  uint64_t output_bytes = 0;   // of all invocations
-  uint64_t work = 0;           // of all invocations, in elements
+  uint64_t output_bytes = 0;   // of all invocations and copies
+  uint64_t work = 0;           // likewise, in elements
 
   // Facts.
   absl::InlinedVector<const LoadedOperator*, 2> operators;  // of the invocations, none twice

@@ -9,6 +9,7 @@
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
+#include "server/execution/contiguous_copies.h"
 
 namespace opserve::server {
 ProgramRun::ProgramRun(const ProgramCall& bound, absl::Span<const codec::Payload> payloads,
@@ -25,6 +26,7 @@ ProgramRun::ProgramRun(const ProgramCall& bound, absl::Span<const codec::Payload
       stream_(context.lane.stream()) {
   result_.device = context.lane.device().id();
   result_.lane = context.lane.index();
+  result_.contiguous_copies = static_cast<uint32_t>(program_.copies.size());
   windows_.reserve(bound.windows.size());
   for (size_t i = 0; i < bound.windows.size(); ++i) {
     windows_.emplace_back(bound.windows[i], program_.windows[i].writer.has_value(), context);
@@ -130,18 +132,35 @@ absl::Status ProgramRun::FindPlans() {
     const uint64_t bytes = lease->plan->workspace_bytes();
     leases_.push_back(*std::move(lease));
     workspace_bytes_.push_back(bytes);
-    result_.workspace_bytes += bytes;
-    OPSERVE_RETURN_IF_ERROR(InInvocation(i, CheckWorkspace(bytes)));
+  }
+  if (!program_.copies.empty()) OPSERVE_RETURN_IF_ERROR(FindCopyPlans());
+  for (uint32_t i = 0; i < workspace_bytes_.size(); ++i) {
+    result_.workspace_bytes += workspace_bytes_[i];
+    OPSERVE_RETURN_IF_ERROR(InInvocation(i, CheckWorkspace(workspace_bytes_[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramRun::FindCopyPlans() {
+  for (const ContiguousCopy& copy : program_.copies) {
+    auto lease = context_.plans.Acquire(copy.call, program_.host_account.get());
+    if (!lease.ok()) return InInvocation(copy.invocation, lease.status());
+    // One place serves the copies and the invocation, which run one after the other.
+    uint64_t& bytes = workspace_bytes_[copy.invocation];
+    bytes = std::max(bytes, lease->plan->workspace_bytes());
+    copy_leases_.push_back(*std::move(lease));
   }
   return absl::OkStatus();
 }
 
 void ProgramRun::CountPlans() {
   for (const PlanCache::Lease& lease : leases_) context_.plans.Count(lease);
+  for (const PlanCache::Lease& lease : copy_leases_) context_.plans.Count(lease);
   if (!leases_.empty() || captured_ == nullptr) return;
   for (const BoundInvocation& invocation : program_.invocations) {
     context_.plans.CountReplayed(invocation);
   }
+  for (const ContiguousCopy& copy : program_.copies) context_.plans.CountReplayed(copy.call);
 }
 
 absl::Status ProgramRun::CheckWorkspace(uint64_t bytes) const {
@@ -364,8 +383,20 @@ absl::Status ProgramRun::AwaitSlice() {
   return call_.Check();
 }
 
+absl::Status ProgramRun::LaunchCopies(uint32_t index, aclrtStream stream) {
+  const absl::Span<const ContiguousCopy> copies = CopiesBefore(program_, index);
+  for (const ContiguousCopy& copy : copies) {
+    const auto position = static_cast<size_t>(&copy - program_.copies.data());
+    void* const to = At(plan().copies[position]);
+    OPSERVE_RETURN_IF_ERROR(copy_leases_[position].Launch({to, AddressOf(copy.view())}, {to},
+                                                          At(plan().workspaces[index]), stream));
+  }
+  return absl::OkStatus();
+}
+
 // Stage two of one invocation.
 absl::Status ProgramRun::Launch(uint32_t index, aclrtStream stream) {
+  OPSERVE_RETURN_IF_ERROR(LaunchCopies(index, stream));
   const BoundInvocation& invocation = program_.invocations[index];
   absl::InlinedVector<void*, 1> outputs;
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
@@ -417,6 +448,9 @@ void* ProgramRun::AddressOf(const BoundInput& input) const {
   }
   if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
     return windows_[shared->window].Address();
+  }
+  if (const auto* copy = std::get_if<CopySource>(&input.source)) {
+    return At(plan().copies[copy->copy]);
   }
   return OutputAddress(std::get<InvocationSource>(input.source));
 }

@@ -38,7 +38,8 @@ struct ProgramResult {
   DeviceMemoryPool::Outcome pool_outcome = DeviceMemoryPool::kHit;
   uint32_t plan_hits = 0;  // replayed invocations included
   uint32_t plan_misses = 0;
-  bool is_replayed = false;  // a captured run was replayed, as one launch
+  bool is_replayed = false;        // a captured run was replayed, as one launch
+  uint32_t contiguous_copies = 0;  // of views, on the device (contiguous_copies.h)
   // Shared memory that was used in place is not copied.
   uint64_t copied_to_device_bytes = 0;
   uint64_t copied_from_device_bytes = 0;
@@ -95,6 +96,8 @@ class ProgramRun {
   // Of Queue, in this order.
   absl::Status CheckResidents() const;
   absl::Status FindPlans();
+  // Those of copies; raises the workspaces of the invocations that they are made for.
+  absl::Status FindCopyPlans();
   // False: the memory is not free now, and the thread must not wait for it.
   absl::StatusOr<bool> TakeMemory();
   absl::StatusOr<std::optional<PinnedBuffer>> TakePinned(uint64_t bytes);
@@ -118,6 +121,10 @@ class ProgramRun {
   absl::Status CaptureOn(aclrtStream stream);
   // Makes the run one that launches, after Replay was false.
   absl::Status PrepareToLaunch();
+  // Acquires the plan of `call`, which is made in or for the invocation `index`, again: as
+  // (*leases)[position], unless what is there can be launched.
+  absl::Status Renew(const BoundInvocation& call, uint32_t index, size_t position,
+                     absl::InlinedVector<PlanCache::Lease, 1>* leases);
   // Keeps the captured run for others, or ends it; or returns one that was not used.
   void GiveCapturedRunBack(bool is_idle);
   void ReturnCapturedRun();
@@ -154,6 +161,8 @@ class ProgramRun {
   absl::Status CopyLiterals();
   absl::Status CopyToDevice(absl::string_view bytes, void* to);
   absl::Status Launch(uint32_t index, aclrtStream stream);
+  // The copies that an invocation reads.
+  absl::Status LaunchCopies(uint32_t index, aclrtStream stream);
   // Waits for the launched part, and notes when it ended, so that a long program is watched, and
   // can be ended, in slices.
   absl::Status AwaitSlice();
@@ -178,12 +187,13 @@ class ProgramRun {
   const AclLibrary& acl_;
   const aclrtStream stream_;  // of the lane, which may have another one in the end
   absl::Status status_;
-  bool is_on_stream_ = false;                         // something of the run may be
-  bool is_launched_ = false;                          // some stage two may be
-  absl::InlinedVector<PlanCache::Lease, 1> leases_;   // by invocation
-  absl::InlinedVector<uint64_t, 1> workspace_bytes_;  // likewise
-  std::vector<WindowTransfer> windows_;               // by window
-  std::shared_ptr<const MemoryPlan> own_plan_;        // null: the program's holds
+  bool is_on_stream_ = false;                             // something of the run may be
+  bool is_launched_ = false;                              // some stage two may be
+  absl::InlinedVector<PlanCache::Lease, 1> leases_;       // by invocation
+  absl::InlinedVector<PlanCache::Lease, 1> copy_leases_;  // by position in Program::copies
+  absl::InlinedVector<uint64_t, 1> workspace_bytes_;      // by invocation, its copies' included
+  std::vector<WindowTransfer> windows_;                   // by window
+  std::shared_ptr<const MemoryPlan> own_plan_;            // null: the program's holds
   DeviceBuffer memory_;
   bool stages_kept_ = false;  // as a captured run does
   bool is_storing_ = false;   // some of them may be copied

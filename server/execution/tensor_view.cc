@@ -72,6 +72,23 @@ absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
   return absl::OkStatus();
 }
 
+absl::Status ReadViewOf(const TensorSpec& spec, absl::string_view kind, const v1::Tensor& tensor,
+                        BoundInput* bound) {
+  if (tensor.dtype() == v1::DATA_TYPE_UNSPECIFIED && tensor.shape().empty() && IsPlain(tensor)) {
+    ViewWhole(spec, bound);
+    return absl::OkStatus();
+  }
+  OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
+  if (bound->spec.dtype != spec.dtype) {
+    return absl::InvalidArgumentError(absl::StrCat("a view of dtype ", DtypeName(bound->spec.dtype),
+                                                   " of a ", kind, " of ", DtypeName(spec.dtype)));
+  }
+  const auto actual = static_cast<uint64_t>(NumBytes(spec));
+  if (StorageBytes(*bound) <= actual) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the view takes ", StorageBytes(*bound), " bytes of a ", kind, " of ", actual));
+}
+
 bool IsPlain(const v1::Tensor& tensor) { return tensor.strides().empty() && tensor.offset() == 0; }
 
 void ViewWhole(const TensorSpec& spec, BoundInput* bound) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "opserve/v1/tensor.pb.h"
 #include "server/execution/program.h"
 
@@ -11,6 +12,11 @@ namespace opserve::server {
 // number of elements its storage must have. kInvalidArgument, a sentence without the argument's
 // name: the view is malformed or reaches beyond 2^63 bytes.
 absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound);
+
+// The same of a contiguous tensor of `spec`, which errors call a `kind`; a message that says
+// nothing means all of it. kInvalidArgument also: another dtype, or a view that leaves the tensor.
+absl::Status ReadViewOf(const TensorSpec& spec, absl::string_view kind, const v1::Tensor& tensor,
+                        BoundInput* bound);
 
 // Whether the view is the whole of a storage of its own size, as far as the message says.
 bool IsPlain(const v1::Tensor& tensor);

@@ -312,6 +312,13 @@ std::vector<prometheus::MetricFamily> RequestMetrics::Collect(const TenantSeries
   CollectTenants(tenants, &families);
   CollectOperators(&families);
   families.push_back(CollectCopies());
+  families.push_back(
+      MetricFamilyBuilder("opserve_contiguous_copies_total",
+                          "Views copied on a device, for functions that take contiguous tensors "
+                          "only.",
+                          MetricType::Counter)
+          .Add({}, static_cast<double>(contiguous_copies_.load()))
+          .Build());
   CollectReasons(&families);
   return families;
 }

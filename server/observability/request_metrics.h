@@ -62,6 +62,11 @@ class RequestMetrics {
   // Host bytes copied on behalf of requests. Shared memory that a device uses in place is not.
   void RecordCopies(CopyPath path, uint64_t to_device_bytes, uint64_t from_device_bytes);
 
+  // Views that were copied on a device, for functions that take contiguous tensors only.
+  void RecordContiguousCopies(uint32_t copies) {
+    contiguous_copies_.fetch_add(copies, std::memory_order_relaxed);
+  }
+
   std::vector<prometheus::MetricFamily> Collect(const TenantSeries& tenants) const;
 
   // By operator, in the order of the catalogue, of those that were called; then "program" and
@@ -125,6 +130,7 @@ class RequestMetrics {
   std::array<std::atomic<uint64_t>, kReasonCount> shm_rejections_ = {};  // by reason
   std::vector<std::unique_ptr<Histogram>> pushbacks_;                    // likewise
   std::array<Copies, kCopyPaths> copies_ = {};
+  std::atomic<uint64_t> contiguous_copies_ = 0;
 };
 
 }  // namespace opserve::server

@@ -84,6 +84,7 @@ void FillReceipt(const ProgramResult& result, const TraceContext& trace, const S
   receipt->set_plan_hits(result.plan_hits);
   receipt->set_plan_misses(result.plan_misses);
   receipt->set_replayed(result.is_replayed);
+  receipt->set_contiguous_copies(result.contiguous_copies);
   receipt->set_device_memory_bytes(result.device_memory_bytes);
   receipt->set_pool_outcome(PoolOutcomeOf(result));
 }

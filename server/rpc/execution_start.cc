@@ -328,6 +328,9 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
       context.metrics->RecordCopies(CopyPath::kGrpc, result->copied_to_device_bytes - shared_to,
                                     result->copied_from_device_bytes - shared_from);
       context.metrics->RecordCopies(CopyPath::kShm, shared_to, shared_from);
+      if (result->contiguous_copies > 0) {
+        context.metrics->RecordContiguousCopies(result->contiguous_copies);
+      }
       end.device = result->device;
       if (run && !has_effects) {
         remembered = context.idempotency->Reserve(

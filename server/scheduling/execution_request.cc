@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "proto/status/status_macros.h"
+#include "server/execution/contiguous_copies.h"
 #include "server/scheduling/retry_pushback.h"
 
 namespace opserve::server {
@@ -39,14 +40,24 @@ class KindEstimates {
   absl::flat_hash_map<std::tuple<uint32_t, uint32_t, uint64_t>, CostModel::Estimate> estimates_;
 };
 
+// function(CostKey) for each launch of the invocations from `first` to before `end`: they, and the
+// copies that they read.
+template <typename Function>
+void ForEachLaunch(const Program& program, uint32_t first, uint32_t end, Function function) {
+  for (uint32_t i = first; i < end; ++i) {
+    for (const ContiguousCopy& copy : CopiesBefore(program, i)) function(copy.call.cost_key());
+    function(program.invocations[i].cost_key());
+  }
+}
+
 // Sets also where to wait in between: no wait is for more than 50 ms of work that is known, or one
 // invocation. The execution timeout holds for each wait, so an invocation that never ran, which may
 // take any time, has one of its own.
 CostModel::Estimate EstimateCost(ProgramCall* bound, const CostModel& costs) {
   constexpr absl::Duration kSlice = absl::Milliseconds(50);
-  const std::vector<BoundInvocation>& invocations = bound->program->invocations;
-  if (invocations.size() == 1) {
-    const CostKey key = invocations.front().cost_key();
+  const Program& program = *bound->program;
+  if (program.launches() == 1) {
+    const CostKey key = program.invocations.front().cost_key();
     return costs.EstimateFor(key.op, key.dtype, key.work);
   }
   bound->slice_ends.clear();  // of an earlier call of the same program
@@ -54,8 +65,13 @@ CostModel::Estimate EstimateCost(ProgramCall* bound, const CostModel& costs) {
   CostModel::Estimate total{.time = absl::ZeroDuration(), .samples = UINT32_MAX};
   absl::Duration slice;
   bool is_alone = false;  // the slice ends with the invocation before
-  for (uint32_t i = 0; i < invocations.size(); ++i) {
-    const CostModel::Estimate& one = estimates[invocations[i].cost_key()];
+  for (uint32_t i = 0; i < program.invocations.size(); ++i) {
+    CostModel::Estimate one{.time = absl::ZeroDuration(), .samples = UINT32_MAX};
+    ForEachLaunch(program, i, i + 1, [&](const CostKey& key) {
+      const CostModel::Estimate& launch = estimates[key];
+      one.time += launch.time;
+      one.samples = std::min(one.samples, launch.samples);
+    });
     total.time += one.time;
     total.samples = std::min(total.samples, one.samples);
     const bool is_unknown = one.samples == 0;
@@ -69,20 +85,18 @@ CostModel::Estimate EstimateCost(ProgramCall* bound, const CostModel& costs) {
   return total;
 }
 
-// Learns from invocations that took `took` together: each kind gets the part that it was estimated
-// to take.
-void RecordCosts(absl::Span<const BoundInvocation> invocations, absl::Duration took,
+// Learns from the invocations from `first` to before `end`, which took `took` together: each kind
+// gets the part that it was estimated to take.
+void RecordCosts(const Program& program, uint32_t first, uint32_t end, absl::Duration took,
                  CostModel* costs) {
-  if (invocations.size() == 1) {
-    const CostKey key = invocations.front().cost_key();
+  if (end == first + 1 && CopiesBefore(program, first).empty()) {
+    const CostKey key = program.invocations[first].cost_key();
     costs->Record(key.op, key.dtype, key.work, took);
     return;
   }
   KindEstimates estimates(*costs);
   absl::Duration total;
-  for (const BoundInvocation& invocation : invocations) {
-    total += estimates[invocation.cost_key()].time;
-  }
+  ForEachLaunch(program, first, end, [&](const CostKey& key) { total += estimates[key].time; });
   if (total <= absl::ZeroDuration()) return;
   const double scale = absl::FDivDuration(took, total);
   estimates.ForEach([&](const CostKey& key, const CostModel::Estimate& estimate) {
@@ -154,17 +168,17 @@ void ExecutionRequest::Finish() {
 }
 
 void ExecutionRequest::RecordRun(absl::Span<const absl::Time> waits) {
-  const absl::Span<const BoundInvocation> invocations = program().invocations;
   absl::Time begin = start_;
   uint32_t first = 0;
   // A run that was replayed had no slices.
   for (size_t i = 0; i < waits.size(); ++i) {
     const uint32_t end = bound_.slice_ends[i];
-    RecordCosts(invocations.subspan(first, end - first), waits[i] - begin, &costs_);
+    RecordCosts(program(), first, end, waits[i] - begin, &costs_);
     begin = waits[i];
     first = end;
   }
-  RecordCosts(invocations.subspan(first), absl::Now() - begin, &costs_);
+  const auto last = static_cast<uint32_t>(program().invocations.size());
+  RecordCosts(program(), first, last, absl::Now() - begin, &costs_);
 }
 
 // Released before the answer: after it, the client may expect that no device uses the memory any

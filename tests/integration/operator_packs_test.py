@@ -336,6 +336,94 @@ class RefusedPackTest(PackTest):
             self.assertIn(said, checked)
 
 
+class ContiguousPackTest(PackTest):
+    """A function that takes contiguous tensors only: out = self + weight * other."""
+
+    # Stage one refuses other strides.
+    CHECK = """
+  const aclTensor* const read[] = {self, other};
+  for (const aclTensor* tensor : read) {
+    int64_t *shape = nullptr, *strides = nullptr, wanted = 1;
+    uint64_t rank = 0;
+    aclGetViewShape(tensor, &shape, &rank);
+    aclGetViewStrides(tensor, &strides, &rank);
+    bool is_contiguous = true;
+    for (uint64_t axis = rank; axis-- > 0; wanted *= shape[axis])
+      is_contiguous = is_contiguous && strides[axis] == wanted;
+    delete[] shape;
+    delete[] strides;
+    if (!is_contiguous) return 161002;
+  }
+"""
+
+    def setUp(self):
+        super().setUp()
+        build(self.packs, fault=self.CHECK)
+        names = ("self", "other")
+        text = TEXT
+        for name in names:
+            text = text.replace(f'name: "{name}"', f'name: "{name}"\n    contiguous: true')
+        write_pack(self.packs, text=text)
+        # The same library's copy, without the fact.
+        build(self.packs, "strict", fault=self.CHECK)
+        write_pack(self.packs, "strict", operator="Strict")
+
+    @staticmethod
+    def program(opserve, operator):
+        """Of x [2, 3] and y [3, 2]: x.T, and every other element of y as a column that broadcasts."""
+        program = opserve.Program()
+        x, y = program.input("float32", (2, 3)), program.input("float32", (3, 2))
+        transposed = program.view(x, "float32", (3, 2), (1, 3))
+        column = program.view(y, "float32", (3, 1), (2, 1))
+        program.op(operator, {"self": transposed, "other": column}, {"weight": 2.0})
+        return program
+
+    def test_views_are_copied_and_counted(self):
+        import numpy as np
+        import opserve
+
+        daemon = Daemon(self, f"--operator_pack={self.packs}")
+        descriptor = daemon.operators()["WeightedSum"]
+        self.assertEqual([one.get("contiguous", False) for one in descriptor["inputs"]], [True, True])
+        self.assertIn("a view with strides is copied first", daemon.opserve("ops", "WeightedSum").stdout)
+        x = np.arange(6, dtype="f4").reshape(2, 3)
+        y = np.arange(6, dtype="f4").reshape(3, 2) * 10
+        copies = 0
+        with opserve.Client(f"unix:{daemon.socket}") as client:
+            # The library means what the pack's text says.
+            strict = client.prepare(self.program(opserve, "Strict"))
+            with self.assertRaisesRegex(opserve.InvalidArgumentError, "Strict"):
+                strict(x, y)
+
+            # A request of its own: numpy's views travel as they are.
+            inputs = {"self": x.T, "other": y[:, :1]}
+            for _ in range(3):
+                program = opserve.Program()
+                sums = program.op("WeightedSum", inputs, {"weight": 2.0})
+                program.op("WeightedSum", {"self": sums, "other": sums}, {"weight": 1.0})
+                answer = client.execute(program, want_receipt=True)
+                self.assertEqual(answer.outputs.tolist(), (2 * (x.T + 2 * y[:, :1])).tolist())
+                # The column is sent contiguous, since it is a part of y only.
+                self.assertEqual(answer.receipt.contiguous_copies, 1)
+                copies += 1
+
+            receipts = []
+            with opserve.Client(f"unix:{daemon.socket}", on_receipt=receipts.append) as counting:
+                prepared = counting.prepare(self.program(opserve, "WeightedSum"))
+                for number in range(5):
+                    answer = prepared(x + number, y)
+                    self.assertEqual(answer.outputs.tolist(),
+                                     ((x + number).T + 2 * y[:, :1]).tolist())
+                self.assertEqual([receipt.contiguous_copies for receipt in receipts], [2] * 5)
+                # A copy and its reader are launches enough for a capture.
+                self.assertTrue(receipts[-1].replayed)
+                copies += 10
+                # Contiguous tensors cost nothing.
+                counting.op("WeightedSum", {"self": x, "other": x})
+                self.assertEqual(receipts[-1].contiguous_copies, 0)
+        self.assertIn(f"opserve_contiguous_copies_total {copies}\n", daemon.metrics())
+
+
 class MutationTest(PackTest):
 
     WORDS = ("DOUBLE", "FLOAT", "INT64", "INT32", "INT8", "BOOL", "SCALAR", "TEXT", "TENSOR",

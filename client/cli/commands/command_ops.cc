@@ -89,6 +89,7 @@ void WriteInput(const v1::InputDescriptor& input, Terminal& terminal) {
   }
   if (input.optional()) absl::StrAppend(&facts, "; optional");
   if (input.in_place()) absl::StrAppend(&facts, "; what becomes of it is an output");
+  if (input.contiguous()) absl::StrAppend(&facts, "; a view with strides is copied first");
   WritePart(input.name(), facts, input.documentation(), terminal);
 }
 

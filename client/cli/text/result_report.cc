@@ -98,6 +98,13 @@ void WriteResult(const Result& result, const std::string* path, Terminal& termin
   }
 }
 
+// "2 views copied to be contiguous; "; nothing if there were none.
+std::string DescribeCopies(const v1::Receipt& receipt) {
+  const uint32_t copies = receipt.contiguous_copies();
+  if (copies == 0) return "";
+  return absl::StrCat(copies, copies == 1 ? " view" : " views", " copied to be contiguous; ");
+}
+
 // The stages sum to the total, so their shares to 100 %.
 std::string FormatReceipt(const v1::Receipt& receipt) {
   std::vector<std::vector<std::string>> rows = {{"stage", "time", "share"}};
@@ -113,8 +120,8 @@ std::string FormatReceipt(const v1::Receipt& receipt) {
                       FormatBytes(receipt.copied_from_device_bytes()), " back\n",
                       "plan cache: ", receipt.plan_hits(), " hits, ", receipt.plan_misses(),
                       " misses; ", receipt.replayed() ? "replayed as one launch; " : "",
-                      DescribeMemory(receipt), "\n", DescribeTrace(receipt),
-                      receipt.not_remembered() ? kNotRemembered : "");
+                      DescribeCopies(receipt), DescribeMemory(receipt), "\n",
+                      DescribeTrace(receipt), receipt.not_remembered() ? kNotRemembered : "");
 }
 
 }  // namespace opserve::cli

@@ -241,6 +241,15 @@ TEST(ReceiptTextTest, SaysThatAnAnswerWasNotRemembered) {
   EXPECT_THAT(FormatReceipt(receipt), HasSubstr("\nnot remembered: the daemon has no room"));
 }
 
+TEST(ReceiptTextTest, CountsCopiesOfViews) {
+  v1::Receipt receipt;
+  EXPECT_THAT(FormatReceipt(receipt), Not(HasSubstr("contiguous")));
+  receipt.set_contiguous_copies(1);
+  EXPECT_THAT(FormatReceipt(receipt), HasSubstr(" misses; 1 view copied to be contiguous; device"));
+  receipt.set_contiguous_copies(2);
+  EXPECT_THAT(FormatReceipt(receipt), HasSubstr("; 2 views copied to be contiguous; "));
+}
+
 TEST_F(RunCommandTest, RunWritesFilesThatNumpyReads) {
   for (const char* name : {"f2", "f4_empty", "bf16_ml_dtypes"}) {
     const std::string path = directory_.File("out.npy");

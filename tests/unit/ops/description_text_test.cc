@@ -59,6 +59,12 @@ const MistakeCase kMistakes[] = {
      "6: Scale: factor: optional: no null pointer stands for an argument of its kind"},
     {"Dtype", "dtypes: \"FLOAT\"", "dtypes: \"FLOTA\"",
      "5: Scale: self: dtypes: \"FLOTA\" is no dtype or set of them"},
+    {"ContiguousOutput", "role: OUTPUT", "role: OUTPUT contiguous: true",
+     "7: Scale: out: contiguous: belongs to tensors of the role INPUT; others are contiguous"},
+    {"ContiguousNumber", "kind: DOUBLE", "kind: DOUBLE contiguous: true",
+     "6: Scale: factor: contiguous: belongs to tensors of the role INPUT; others are contiguous"},
+    {"ContiguousValue", "dtypes: \"FLOAT\"", "dtypes: \"FLOAT\" contiguous: maybe",
+     "5: Invalid value for boolean field \"contiguous\". Value: \"maybe\"."},
     {"DefaultOutOfBounds", "default: \"2\"", "default: \"-2\"",
      "6: Scale: factor: default: -2 is outside [0, inf]"},
     {"Bound", "minimum: \"0\"", "minimum: \"nan\"",
@@ -125,6 +131,16 @@ TEST(DescriptionTextTest, ReadsOperatorsWithTheirLines) {
   EXPECT_EQ(descriptions->operators[0].line, 2);
   EXPECT_EQ(descriptions->operators[1].descriptor.name, "Other");
   EXPECT_EQ(descriptions->operators[1].line, 16);
+}
+
+TEST(DescriptionTextTest, ReadsThatAnInputIsContiguous) {
+  const std::string text =
+      absl::StrReplaceAll(kText, {{"dtypes: \"FLOAT\"", "dtypes: \"FLOAT\" contiguous: true"}});
+  const auto usual = ReadDescriptions(kText, "pack");
+  const auto contiguous = ReadDescriptions(text, "pack");
+  ASSERT_TRUE(contiguous.ok()) << contiguous.status();
+  EXPECT_FALSE(usual->operators[0].descriptor.inputs[0].is_contiguous);
+  EXPECT_TRUE(contiguous->operators[0].descriptor.inputs[0].is_contiguous);
 }
 
 TEST(DescriptionTextTest, RefusesAnOperatorThatIsDescribedTwice) {

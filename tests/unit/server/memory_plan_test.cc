@@ -28,6 +28,16 @@ BoundInvocation& Add(Program& program, int64_t output_floats, std::vector<BoundI
   return invocation;
 }
 
+// Lets the next invocation read a copy of `input` instead.
+void MakeCopy(int64_t floats, BoundInput* input, Program* program) {
+  ContiguousCopy copy;
+  copy.invocation = static_cast<uint32_t>(program->invocations.size());
+  input->spec = {v1::DATA_TYPE_FLOAT, {floats}};
+  copy.call.inputs = {BoundInput(), *input};
+  input->source = CopySource{static_cast<uint32_t>(program->copies.size())};
+  program->copies.push_back(std::move(copy));
+}
+
 // A chain: each invocation reads the output of the one before, the first a payload; the last one's
 // output is the result.
 Program Chain(int length, int64_t floats) {
@@ -126,11 +136,17 @@ TEST(PlanMemoryTest, WhatLivesAtTheSameTimeNeverOverlaps) {
           const auto source = static_cast<uint32_t>(pick(i - 1));
           inputs.push_back(From(InvocationSource{source, 0}));
           program.invocations[source].outputs[0].last_reader = i;
+        } else if (!payload_bytes.empty() && pick(3) == 0) {
+          const auto again =
+              static_cast<uint32_t>(pick(static_cast<int>(payload_bytes.size()) - 1));
+          inputs.push_back(From(PayloadSource{again}));
+          payload_last[again] = i;
         } else {
           inputs.push_back(From(PayloadSource{static_cast<uint32_t>(payload_bytes.size())}));
           payload_bytes.push_back(pick(5) == 0 ? 0 : pick(5000));
           payload_last.push_back(i);
         }
+        if (pick(3) == 0) MakeCopy(pick(2000), &inputs.back(), &program);
       }
       Add(program, pick(2000), inputs).outputs[0].is_result = pick(3) == 0;
       workspace_bytes.push_back(pick(1) == 0 ? 0 : pick(3000));
@@ -152,6 +168,11 @@ TEST(PlanMemoryTest, WhatLivesAtTheSameTimeNeverOverlaps) {
       add(plan.outputs[i], NumBytes(output.spec), i,
           output.is_result ? count : static_cast<int>(output.last_reader.value_or(i)));
       add(plan.workspaces[i], workspace_bytes[i], i, i);
+    }
+    ASSERT_EQ(plan.copies.size(), program.copies.size());
+    for (size_t i = 0; i < program.copies.size(); ++i) {
+      const auto reader = static_cast<int>(program.copies[i].invocation);
+      add(plan.copies[i], program.copies[i].bytes(), reader, reader);
     }
     for (size_t a = 0; a < lived.size(); ++a) {
       for (size_t b = 0; b < a; ++b) {
