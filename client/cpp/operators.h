@@ -1738,6 +1738,43 @@ class Operators : public OperatorCalls {
     return {number, "out"};
   }
 
+  struct EmbeddingBagOptions {
+    std::optional<ListedTensor> per_sample_weights = {};
+    std::optional<bool> scale_grad_by_freq = {};     // false
+    std::optional<AttributeValue> mode = {};         // sum (0), mean (1), max (2); 0
+    std::optional<bool> sparse = {};                 // false
+    std::optional<bool> include_last_offset = {};    // false
+    std::optional<AttributeValue> padding_idx = {};  // none (-1); -1
+  };
+  struct EmbeddingBagOutputs {
+    OutputOf output;
+    OutputOf offset2bag;
+    OutputOf bag_size;
+    OutputOf max_indices;
+  };
+  // Sums, means or greatest elements of bags of a table's rows.
+  EmbeddingBagOutputs EmbeddingBag(const ListedTensor& weight, const ListedTensor& indices,
+                                   const ListedTensor& offsets,
+                                   const EmbeddingBagOptions& options) {
+    Invocation call{.operator_name = "EmbeddingBag"};
+    AddInput("weight", weight, &call);
+    AddInput("indices", indices, &call);
+    AddInput("offsets", offsets, &call);
+    AddInput("per_sample_weights", options.per_sample_weights, &call);
+    AddAttribute("scale_grad_by_freq", options.scale_grad_by_freq, &call);
+    AddAttribute("mode", options.mode, &call);
+    AddAttribute("sparse", options.sparse, &call);
+    AddAttribute("include_last_offset", options.include_last_offset, &call);
+    AddAttribute("padding_idx", options.padding_idx, &call);
+    const uint32_t number = Invoke(std::move(call));
+    return {
+        {number, "output"}, {number, "offset2bag"}, {number, "bag_size"}, {number, "max_indices"}};
+  }
+  EmbeddingBagOutputs EmbeddingBag(const ListedTensor& weight, const ListedTensor& indices,
+                                   const ListedTensor& offsets) {
+    return EmbeddingBag(weight, indices, offsets, EmbeddingBagOptions());
+  }
+
   struct EmbeddingDenseBackwardOptions {
     std::optional<int64_t> num_weights = {};         // required
     std::optional<AttributeValue> padding_idx = {};  // none (-1); -1

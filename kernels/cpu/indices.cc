@@ -1,4 +1,5 @@
-// Reading and writing slices at indices; element_indices.cc has single elements.
+// Reading and writing slices at indices; element_indices.cc has single elements, embedding_bag.cc
+// sums of slices.
 //
 // Such a call is a matrix of items, the source or the result of the copies: an item's row has
 // indices into a table, its column the rest of the place there. A negative index counts from the
@@ -16,6 +17,7 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/element_indices.h"
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/embedding_bag.h"
 #include "kernels/cpu/index_table.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/registry.h"
@@ -446,6 +448,7 @@ std::unique_ptr<Kernel> MakeScatterNdUpdate(const Call& call) {
 std::span<const KernelEntry> IndexKernels() {
   static constexpr KernelEntry kEntries[] = {
       {"aclnnEmbedding", &MakeEmbedding},
+      {"aclnnEmbeddingBag", &MakeEmbeddingBag},
       {"aclnnEmbeddingDenseBackward", &MakeEmbeddingDenseBackward},
       {"aclnnGather", &MakeGather},
       {"aclnnGatherNd", &MakeGatherNd},

@@ -366,6 +366,15 @@ bool Absent(Judge& judge, Arguments arguments) {
   return !IsGiven(judge, arguments[0]) || judge.Fail(arguments[0], "must be left out");
 }
 
+// absent_if(number, a): left out where the number is not 0.
+bool AbsentIf(Judge& judge, Arguments arguments) {
+  int64_t number = 0;
+  if (!judge.NumberOf(arguments[0], &number)) return false;
+  if (number == 0 || !IsGiven(judge, arguments[1])) return true;
+  return judge.Fail(arguments[1], absl::StrCat("must be left out where ",
+                                               judge.NameOf(arguments[0]), " is ", number));
+}
+
 // is(flag, value)
 bool Is(Judge& judge, Arguments arguments) {
   int64_t flag = 0;
@@ -546,6 +555,7 @@ absl::Span<const NamedRule<CheckRule>> CheckRules() {
       {"given_if", GivenIf, 2},
       {"given_unless", GivenUnless, 2},
       {"absent", Absent, 1},
+      {"absent_if", AbsentIf, 2},
       {"is", Is, 2},
       {"channel_weight", ChannelWeight, 2},
       {"even", Even, 2},

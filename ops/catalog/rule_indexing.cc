@@ -82,6 +82,25 @@ bool Rows(Judge& judge, Arguments arguments, Shape* result) {
   return true;
 }
 
+// bags(offsets, has_end[, a[, mode]]): a row for each bag; with a's last extent if a is given, and
+// the mode, if it is, neither sum (0) nor mean (1).
+bool Bags(Judge& judge, Arguments arguments, Shape* result) {
+  Shape offsets;
+  Shape row;
+  int64_t has_end = 0;
+  int64_t mode = 2;
+  if (!judge.ShapeOf(arguments[0], &offsets) || !judge.NumberOf(arguments[1], &has_end)) {
+    return false;
+  }
+  if (arguments.size() > 2 && !judge.ShapeOf(arguments[2], &row)) return false;
+  if (arguments.size() > 3 && !judge.NumberOf(arguments[3], &mode)) return false;
+  const int64_t bags = CountElements(offsets) - (has_end != 0 ? 1 : 0);
+  if (bags < 0) return judge.Fail(arguments[0], "has no last offset, which ends the last bag");
+  *result = {bags};
+  if (!row.empty() && mode != 0 && mode != 1) result->push_back(row.back());
+  return true;
+}
+
 // take(a, dim, index): the index's axes in place of an axis.
 bool Take(Judge& judge, Arguments arguments, Shape* result) {
   int64_t dim = 0;

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import importlib.util
 import pathlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 import opserve
 import opserve.torch
@@ -14,6 +15,7 @@ import torch
 from opserve._operators import OPERATORS
 from optim_helpers import backend, fresh  # noqa: F401
 from torch.nn import functional as F
+from torch_models import CASES as MODELS
 
 Tensor = torch.Tensor
 
@@ -33,6 +35,34 @@ def with_zeros(*shape: int) -> Tensor:
     x[0, 1] = x[1, 0] = x[1, 2] = 0
     return x
 
+
+ROWS = torch.tensor([4, 0, 2, 2, 5, 1, 0])
+STARTS = torch.tensor([0, 3, 3, 5])  # the second bag is empty
+STARTS_AND_END = torch.tensor([0, 3, 3, 5, 7])
+
+
+def bags(
+    mode: str, rows: Tensor = ROWS, starts: Optional[Tensor] = STARTS, **options: Any
+) -> Callable[..., Tensor]:
+    def f(weight: Tensor, *factors: Tensor) -> Tensor:
+        of_rows = factors[0] if factors else None
+        return F.embedding_bag(
+            rows, weight, starts, mode=mode, per_sample_weights=of_rows, **options
+        )
+
+    return f
+
+
+def table() -> list[Tensor]:
+    return [torch.randn(6, 3)]
+
+
+def table_and_factors() -> list[Tensor]:
+    return [torch.randn(6, 3), torch.randn(7)]
+
+
+BAG = {"EmbeddingBag", "EmbeddingDenseBackward"}
+MAX_BAG = {"EmbeddingBag", "ScatterAdd"}
 
 # Function, arguments, and operators of the pool that it must use.
 CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
@@ -69,6 +99,32 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
     "prelu in float64": (
         F.prelu, lambda: [torch.randn(2, 3).double(), torch.rand(3).double()], set()
     ),
+    "sums of bags": (bags("sum"), table, BAG),
+    "sums of bags by frequency": (bags("sum", scale_grad_by_freq=True), table, BAG),
+    "sums of bags with padding": (bags("sum", padding_idx=2), table, BAG),
+    "sums of bags and an end": (
+        bags("sum", starts=STARTS_AND_END, include_last_offset=True), table, BAG
+    ),
+    "sums of bags by int32": (bags("sum", ROWS.int(), STARTS.int()), table, BAG),
+    "sums of bags with factors": (bags("sum"), table_and_factors, BAG),
+    "sums of bags with factors and padding": (
+        bags("sum", padding_idx=2), table_and_factors, BAG
+    ),
+    "sums of bags in bfloat16": (bags("sum"), lambda: [torch.randn(6, 3).bfloat16()], BAG),
+    "means of bags": (bags("mean"), table, BAG),
+    "means of bags with padding": (bags("mean", padding_idx=-4), table, BAG),
+    "means of bags and an end": (
+        bags("mean", starts=STARTS_AND_END, include_last_offset=True, padding_idx=5), table, BAG
+    ),
+    "means of bags by frequency": (bags("mean", scale_grad_by_freq=True), table, BAG),
+    "means of rows": (bags("mean", ROWS[:6].reshape(2, 3), None), table, BAG),
+    "maxima of bags": (bags("max"), table, MAX_BAG),
+    "maxima of bags with padding": (bags("max", padding_idx=0), table, MAX_BAG),
+    "maxima of bags and an end": (
+        bags("max", ROWS.int(), STARTS_AND_END, include_last_offset=True), table, MAX_BAG
+    ),
+    "maxima of bags of padding": (bags("max", ROWS * 0 + 1, padding_idx=1), table, MAX_BAG),
+    "bags of nothing": (bags("mean", ROWS[:0], STARTS * 0), table, set()),
 }  # fmt: skip
 
 
@@ -109,3 +165,76 @@ def test_a_function_and_its_gradients_are_torchs(
         for one in step.program.invocations  # type: ignore[union-attr]
     }
     assert operators <= invoked
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_have_equal_bits_each_time(backend: opserve.torch.Backend, mode: str) -> None:
+    rows = torch.randint(50, (4096,))
+    run = torch.compile(bags(mode, rows, torch.arange(0, 4096, 32)), backend=backend)
+    weight = torch.randn(50, 40, requires_grad=True)
+
+    def once() -> tuple[Tensor, Tensor]:
+        result = run(weight)
+        [gradient] = torch.autograd.grad((result * result).sum(), [weight])
+        return result.detach().clone(), gradient.clone()
+
+    first, gradient = once()
+    for _ in range(3):
+        again, other = once()
+        assert torch.equal(again, first) and torch.equal(other, gradient)
+
+
+@pytest.mark.parametrize("name", ["_embedding_bag", "_embedding_bag_forward_only"])
+@pytest.mark.parametrize("padding", [-1, 2])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_all_results_of_a_node_of_bags_are_torchs(
+    backend: opserve.torch.Backend, mode: int, padding: int, name: str
+) -> None:
+    node = getattr(torch.ops.aten, name)
+
+    def f(weight: Tensor) -> Any:
+        return node(weight, ROWS, STARTS, False, mode, False, None, False, padding)
+
+    weight = torch.randn(6, 3)
+    seen, expected = torch.compile(f, backend=backend)(weight), f(weight)
+
+    for one, other in zip(seen, expected):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other)
+
+
+def test_bags_of_float64_are_computed_here(client: opserve.Client) -> None:
+    backend = opserve.torch.backend(client)
+    weight = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+
+    with pytest.warns(opserve.torch.LocalNodesWarning, match="_embedding_bag"):
+        seen = torch.compile(bags("mean"), backend=backend)(weight)
+
+    expected = bags("mean")(weight)
+    torch.testing.assert_close(seen, expected)
+    with pytest.warns(opserve.torch.LocalNodesWarning, match="_embedding_bag_backward"):
+        gradients = [torch.autograd.grad(one.sum(), [weight])[0] for one in (seen, expected)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_the_recommender_has_its_bags_whole(backend: opserve.torch.Backend) -> None:
+    case = MODELS["towers"]
+    model = case.make()
+    *inputs, clicks = case.batch(0)
+    told = opserve.torch.explain(model, *inputs)
+    torch._dynamo.reset()
+
+    case.loss(torch.compile(model, backend=backend), *inputs, clicks).backward()
+
+    assert not told.unsupported
+    assert [(graph.name, len(graph.programs)) for graph in told.graphs] == [
+        ("forward", 1), ("backward", 1)
+    ]  # fmt: skip
+    plans = [
+        collections.Counter(one.operator for one in plan.steps[0].program.invocations)
+        for plan in backend.plans
+    ]
+    [forward] = [plan for plan in plans if plan["EmbeddingBag"]]
+    [backward] = [plan for plan in plans if plan is not forward]
+    assert forward["EmbeddingBag"] == 2 and forward["Embedding"] == 0
+    assert backward["EmbeddingDenseBackward"] == 2

@@ -164,7 +164,8 @@ def _bags(step: int) -> Any:
     users = torch.randint(100, (24,), generator=generator)
     articles = torch.randint(200, (32,), generator=generator)
     clicks = torch.rand(8, generator=generator).round()
-    return users, torch.arange(0, 24, 3), articles, torch.arange(0, 32, 4), clicks
+    user_starts = torch.tensor([0, 3, 3, 9, 12, 15, 16, 21])  # one is a user of no features
+    return users, user_starts, articles, torch.arange(0, 32, 4), clicks
 
 
 class Vae(nn.Module):

@@ -3911,6 +3911,76 @@ class Operators(OperatorCalls[R]):
             Parameters(out, dtype, timeout),
         )
 
+    def embedding_bag(
+        client,
+        /,
+        weight: Any,
+        indices: Any,
+        offsets: Any,
+        per_sample_weights: Any = None,
+        *,
+        scale_grad_by_freq: bool = False,
+        mode: Union[int, Literal["sum", "mean", "max"]] = "sum",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: Union[int, Literal["none"]] = "none",
+        out: Any = None,
+        dtype: Any = None,
+        timeout: Optional[float] = None,
+    ) -> R:
+        """Sums, means or greatest elements of bags of a table's rows.
+
+        Bag b has the indices from offsets[b] up to the next offset, or up to the end.
+        output[b] is the sum, the mean or, by column, the greatest element of the bag's
+        rows in weight; of no rows 0. Sums are taken in float32 in the order of the
+        indices, and of equal greatest elements the first counts. Indices outside of the
+        table and offsets that begin with another number than 0, fall or exceed the
+        number of indices are undefined.
+
+        Args:
+            weight: The table, [rows, extent]. float32, float16, bfloat16.
+            indices: The rows of all bags, one bag after the other. int32, int64.
+            offsets: Where each bag begins in indices: 0 first, then rising or equal
+                numbers. int32, int64.
+            per_sample_weights: A factor for the row of each index, in weight's dtype;
+                of sums only. float32, float16, bfloat16. Optional.
+            scale_grad_by_freq: A matter of the gradient: false.
+            mode: What a bag comes to; any other number is max, too.
+            sparse: A matter of the gradient: false.
+            include_last_offset: Whether the last offset begins no bag but ends the last
+                one.
+            padding_idx: Index whose rows are left out of their bags; a negative number:
+                none.
+
+        Returns:
+            output: A row for each bag, in weight's dtype.
+            offset2bag: The bag of each index; INT64 if indices or offsets are.
+            bag_size: How many rows each bag has, without those of padding_idx.
+            max_indices: Mode max: the row of each element of output, 0 if the bag has
+                none. Otherwise as bag_size.
+
+        Raises:
+            InvalidArgumentError: shapes, dtypes or attributes that do not go together;
+                it names the argument (aclnn_status 161002).
+        """
+        return client._call_operator(
+            "EmbeddingBag",
+            {
+                "weight": weight,
+                "indices": indices,
+                "offsets": offsets,
+                "per_sample_weights": per_sample_weights,
+            },
+            {
+                "scale_grad_by_freq": scale_grad_by_freq,
+                "mode": mode,
+                "sparse": sparse,
+                "include_last_offset": include_last_offset,
+                "padding_idx": padding_idx,
+            },
+            Parameters(out, dtype, timeout),
+        )
+
     def embedding_dense_backward(
         client,
         /,
@@ -17731,6 +17801,29 @@ OPERATORS: dict[str, OperatorInfo] = {
         },
         {},
         (OutputInfo("out", is_dtype_fixed=True),),
+    ),
+    "EmbeddingBag": OperatorInfo(
+        "EmbeddingBag",
+        "embedding_bag",
+        {
+            "weight": ("float32", "float16", "bfloat16"),
+            "indices": ("int32", "int64"),
+            "offsets": ("int32", "int64"),
+            "per_sample_weights": ("float32", "float16", "bfloat16"),
+        },
+        {
+            "scale_grad_by_freq": "bool",
+            "mode": "int",
+            "sparse": "bool",
+            "include_last_offset": "bool",
+            "padding_idx": "int",
+        },
+        (
+            OutputInfo("output", is_dtype_fixed=True),
+            OutputInfo("offset2bag", is_dtype_fixed=True),
+            OutputInfo("bag_size", is_dtype_fixed=True),
+            OutputInfo("max_indices", is_dtype_fixed=True),
+        ),
     ),
     "EmbeddingDenseBackward": OperatorInfo(
         "EmbeddingDenseBackward",

@@ -254,6 +254,7 @@ Renorm: torch.renorm(self, p, dim, max_norm, out=out)
 # Reading and writing at indices.
 define("""
 Embedding: F.embedding(indices, weight)
+EmbeddingBag: aten._embedding_bag(weight, indices, offsets, False, mode)
 EmbeddingDenseBackward: aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 Gather: torch.gather(self, dim, index, out=out)
 GatherV2: torch.index_select(self, dim, index, out=out)

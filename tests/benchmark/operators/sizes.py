@@ -145,6 +145,12 @@ define("Renorm", same(PLAIN, "self"), {"dim": 0, "max_norm": 2.5, "p": 2})
 # Indices.
 _indices = {"index": below(1024), "indices": below(1024)}
 define("Embedding", {"weight": ROWS, "indices": [1024]}, {}, _indices)
+define(
+    "EmbeddingBag",
+    {"weight": ROWS, "indices": [4096], "offsets": [1024]},
+    {"mode": 1},  # torch's sums tell no bags
+    {**_indices, "offsets": lambda shape, random: 4 * np.arange(shape[0])},
+)
 define("EmbeddingDenseBackward", {"grad": ROWS, "indices": [1024]}, {"num_weights": 1024}, _indices)
 define("Gather", same(PLAIN, "self", "index"), {"dim": 1}, {"index": below(512)})
 define("GatherV2 IndexSelect", {"self": ROWS, "index": [1024]}, {"dim": 0}, _indices)

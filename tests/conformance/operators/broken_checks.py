@@ -153,6 +153,8 @@ class BrokenChecks:
         return [("[0, 3]", {n: self.shaped(n, [0, 3]) for n in call[0]}, {})]
 
     def break_written(self, call, name, _):
+        if len({len(tensor.shape) for tensor in call[0].values()}) > 1:  # not element by element
+            return self.reshaped(call, name, ([0, *call[0][name].shape[1:]],))
         return [("[0, 5]", {n: self.shaped(n, [0, 5] if n == name else [1, 5]) for n in call[0]}, {})]
 
     def break_not_zero(self, call, name):
@@ -181,6 +183,9 @@ class BrokenChecks:
 
     def break_absent(self, call, name):
         return [("", {name: ones(accepted(self.argument(name))[0], [1])}, {})]
+
+    def break_absent_if(self, call, number, name):
+        return [(str(value), {}, {number: {"int64_value": value}}) for value in (1, 2)]
 
     def break_is(self, call, name, value):
         return [("", {}, {name: {"bool_value": value == "false"}})]

@@ -1,6 +1,7 @@
 """Nodes of torch's that are taken apart because the pool has their parts only.
 
-Attention is products and a softmax; bags of embeddings are embeddings and a sum over each bag.
+Attention is products and a softmax; the gradient of bags of embeddings is that of embeddings, with the
+gradient of its bag for each index.
 """
 
 from __future__ import annotations
@@ -114,91 +115,91 @@ def _attention_backward(
     return torch.matmul(of_scores, key), _summed(of_key, shared), _summed(of_value, shared)
 
 
-_SUM, _MEAN = 0, 1  # modes of a bag
+_MEAN, _MAX = 1, 2  # modes of a bag, beside 0, a sum
 
 
-def _bags(indices: Tensor, offsets: Tensor, include_last: bool) -> tuple[Tensor, Tensor]:
-    """The bag of each index, and how many indices each bag has."""
-    if include_last:
-        offsets = offsets[:-1]
-    positions = torch.arange(indices.shape[0], device=indices.device)
-    begun = (positions.unsqueeze(1) >= offsets.unsqueeze(0)).to(torch.int64)
-    bags = begun.sum(1) - 1
-    numbers = torch.arange(offsets.shape[0], device=indices.device)
-    sizes = (bags.unsqueeze(1) == numbers.unsqueeze(0)).to(torch.int64).sum(0)
-    return bags, sizes
+def _bag_of_each(indices: Tensor, offsets: Tensor, bags: Tensor) -> Tensor:
+    """The bag of each index: torch's fast way of sums leaves it to the backward pass."""
+    if bags.shape[0] == indices.shape[0]:
+        return bags
+    offsets = offsets.to(torch.int64)
+    counts = offsets.new_zeros((indices.shape[0] + 1,))
+    return counts.scatter_add(0, offsets, torch.ones_like(offsets)).cumsum(0)[:-1] - 1
 
 
-def _embedding_bag(
-    weight: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    scale_grad_by_freq: bool = False,
-    mode: int = _SUM,
-    sparse: bool = False,
-    per_sample_weights: Optional[Tensor] = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> Any:
-    if mode not in (_SUM, _MEAN) or padding_idx != -1 or scale_grad_by_freq:
-        return NotImplemented
-    bags, sizes = _bags(indices, offsets, include_last_offset)
-    rows = aten.embedding(weight, indices)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
-    sums = rows.new_zeros((sizes.shape[0], weight.shape[1])).index_add(0, bags, rows)
-    if mode == _MEAN:
-        sums = sums / sizes.clamp(min=1).unsqueeze(1).to(sums.dtype)
-    return sums, bags, sizes, sizes
-
-
-def _embedding_bag_backward(
+def _embedding_bag_dense_backward(
     gradient: Tensor,
     indices: Tensor,
     bags: Tensor,
     sizes: Tensor,
-    maximum_indices: Tensor,
+    max_indices: Tensor,
     num_weights: int,
     scale_grad_by_freq: bool,
     mode: int,
     per_sample_weights: Optional[Tensor],
     padding_idx: int = -1,
-) -> Tensor:
+) -> Any:
+    if gradient.dtype == torch.float64:
+        return NotImplemented  # no more than the forward pass
+    if mode == _MAX:
+        rows = torch.where((sizes > 0).unsqueeze(1), gradient, 0)
+        zeros = gradient.new_zeros((num_weights, gradient.shape[1]))
+        return zeros.scatter_add(0, max_indices.to(torch.int64), rows)
     if mode == _MEAN:
-        gradient = gradient / sizes.clamp(min=1).unsqueeze(1).to(gradient.dtype)
+        divisors = sizes.clamp(min=1).unsqueeze(1).to(torch.float32)  # halves lack most numbers
+        gradient = (gradient / divisors).to(gradient.dtype)
     rows = aten.index_select(gradient, 0, bags)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
-    zeros = rows.new_zeros((num_weights, rows.shape[1]))
-    return zeros.index_add(0, indices, rows)
+    return aten.embedding_dense_backward(
+        rows, indices, num_weights, padding_idx, scale_grad_by_freq
+    )
 
 
-def _embedding_bag_any_backward(
+def _embedding_bag_backward(
     gradient: Tensor,
     indices: Tensor,
     offsets: Tensor,
     bags: Tensor,
     sizes: Tensor,
-    maximum_indices: Tensor,
+    max_indices: Tensor,
     num_weights: int,
     scale_grad_by_freq: bool,
     mode: int,
     sparse: bool,
     per_sample_weights: Optional[Tensor],
     padding_idx: int = -1,
-) -> Tensor:
-    return _embedding_bag_backward(
+) -> Any:
+    if sparse:
+        return NotImplemented
+    return _embedding_bag_dense_backward(
         gradient,
         indices,
-        bags,
+        _bag_of_each(indices, offsets, bags),
         sizes,
-        maximum_indices,
+        max_indices,
         num_weights,
         scale_grad_by_freq,
         mode,
         per_sample_weights,
         padding_idx,
     )
+
+
+def _per_sample_weights_backward(
+    gradient: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    bags: Tensor,
+    mode: int,
+    padding_idx: int = -1,
+) -> Any:
+    if gradient.dtype == torch.float64:
+        return NotImplemented
+    rows = aten.index_select(gradient, 0, _bag_of_each(indices, offsets, bags))
+    products = (rows * aten.embedding(weight, indices)).sum(1)
+    return products if padding_idx < 0 else torch.where(indices == padding_idx, 0, products)
 
 
 def _add_scaled(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
@@ -227,9 +228,8 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.clamp.Tensor: _clamp,
     aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention_backward,
-    aten._embedding_bag.default: _embedding_bag,
-    aten._embedding_bag_forward_only.default: _embedding_bag,
-    aten._embedding_bag_backward.default: _embedding_bag_any_backward,
-    aten._embedding_bag_dense_backward.default: _embedding_bag_backward,
+    aten._embedding_bag_backward.default: _embedding_bag_backward,
+    aten._embedding_bag_dense_backward.default: _embedding_bag_dense_backward,
+    aten._embedding_bag_per_sample_weights_backward.default: _per_sample_weights_backward,
     aten.native_batch_norm_backward.default: _batch_norm_backward,
 }

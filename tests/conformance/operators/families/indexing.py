@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import torch
 
+from elements import Tensor
 from oracles import Unclear, define
 
 
@@ -54,7 +55,7 @@ define(
 )
 
 
-def index_dtypes(operator, *names):
+def index_dtypes(operator, *names, what="indices"):
     """The first call again with each dtype of the indices."""
     operator.call_domains = {}
     shapes, attributes, domains = operator.entry.calls[0]
@@ -68,10 +69,94 @@ def index_dtypes(operator, *names):
                     return
                 chosen[argument.name] = dtype
         operator.add(
-            f"indices of {dtype}",
+            f"{what} of {dtype}",
             operator.make_inputs(shapes, chosen),
             {n: operator.as_value(by_name[n], v) for n, v in attributes.items()},
         )
+
+
+def bag_starts(has_end, count):
+    """Offsets of bags of that many indices, some of them empty."""
+
+    def draw(shape, random):
+        starts = np.sort(random.integers(0, count + 1, shape))
+        starts[0] = 0
+        if has_end:
+            starts[-1] = count
+        return starts
+
+    return draw
+
+
+def embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx):
+    def run(mode, factors=None):
+        return torch._embedding_bag(
+            weight, indices, offsets, False, mode, False, factors, include_last_offset, padding_idx
+        )
+
+    # Sums leave the bags and their sizes out there.
+    _, bags, sizes, _ = run(1)
+    output, _, _, max_indices = run(mode if mode in (0, 1) else 2, per_sample_weights)
+    return output, bags, sizes, sizes if mode in (0, 1) else max_indices
+
+
+def bag_terms(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx):
+    factors = None if per_sample_weights is None else per_sample_weights.abs()
+    output = embedding_bag(weight.abs(), indices, offsets, mode, factors, include_last_offset, padding_idx)[0]
+    return {"output": output * (mode in (0, 1))}
+
+
+def more_bags(operator):
+    for names in (["indices"], ["offsets"], ["indices", "offsets"]):
+        index_dtypes(operator, *names, what=" and ".join(names))
+    inputs, attributes = operator.plain
+    no_offsets = {**inputs, "offsets": Tensor("INT64", np.zeros(0, "<i8"))}
+    with_end = {**attributes, "include_last_offset": {"bool_value": True}}
+    operator.refuse("no last offset", "offsets", no_offsets, with_end)
+
+
+def bag_call(weight, count, starts, mode, has_end=False, padding=-1, has_factors=False):
+    shapes = {"weight": weight, "indices": [count], "offsets": [starts]}
+    if has_factors:
+        shapes["per_sample_weights"] = [count]
+    attributes = {"mode": mode, "include_last_offset": has_end, "padding_idx": padding}
+    return shapes, attributes, {"indices": below(weight[0]), "offsets": bag_starts(has_end, count)}
+
+
+define(
+    "EmbeddingBag",
+    embedding_bag,
+    specials=False,
+    mixed=False,
+    dtypes={"indices": "INT64", "offsets": "INT64"},
+    calls=[
+        bag_call([10, 4], 7, 3, 0),
+        bag_call([10, 4], 7, 3, 1),
+        bag_call([10, 4], 7, 3, 2),
+        bag_call([10, 4], 7, 3, 0, has_factors=True),
+        bag_call([4, 5], 9, 4, 0, has_end=True, padding=2, has_factors=True),
+        bag_call([4, 5], 9, 4, 1, has_end=True, padding=2),
+        bag_call([4, 5], 9, 4, 2, has_end=True, padding=2),
+        bag_call([2, 3], 6, 5, 1, padding=1),
+        bag_call([2, 3], 6, 5, 2, padding=1),
+        bag_call([3, 300], 64, 5, 0),
+        bag_call([3, 300], 64, 5, 1),
+        bag_call([3, 300], 64, 5, 2),
+        bag_call([7, 1], 600, 2, 0, has_factors=True),
+        bag_call([7, 1], 600, 2, 2),
+        bag_call([1, 3], 5, 20, 1),
+        bag_call([9, 2], 1, 2, 0, has_end=True),
+    ],
+    attributes={
+        "mode": ["sum", "mean", "max", 0, 1, 2, 3, -1],
+        "padding_idx": ["none", 3],
+        "include_last_offset": [False],
+        "scale_grad_by_freq": [False],
+        "sparse": [False],
+    },
+    terms=bag_terms,
+    extra=lambda operator: more_bags(operator),
+)
 
 
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):

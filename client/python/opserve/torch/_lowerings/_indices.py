@@ -39,6 +39,53 @@ def _embedding_backward(
     )
 
 
+@lowers(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
+def _embedding_bag(
+    b: Builder,
+    weight: Value,
+    indices: Value,
+    offsets: Value,
+    scale: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    factors: Optional[Value] = None,
+    include_last: bool = False,
+    padding: int = -1,
+) -> Any:
+    if weight.dtype == torch.float64:
+        raise Unsupported("bags of float64")
+    dtype = torch.promote_types(indices.dtype, offsets.dtype)
+
+    def integers(*shape: int) -> torch.Tensor:
+        return torch.empty(shape, dtype=dtype, device="meta")
+
+    bags, columns = b.result[0].shape
+    sizes = integers(bags)
+    max_indices = integers(bags, columns) if mode not in (0, 1) else sizes
+    metas = (b.result[0], integers(*indices.shape), sizes, max_indices)
+    if 0 in (*weight.shape, *indices.shape, bags):
+        return tuple(b.full(0, meta) for meta in metas)
+    results = b.op(
+        "EmbeddingBag",
+        weight=weight,
+        indices=indices,
+        offsets=offsets,
+        mode=mode,
+        per_sample_weights=factors,
+        include_last_offset=include_last,
+        padding_idx=padding,
+        meta=metas,
+    )
+    if mode != 0:
+        return results
+    # Torch's sums count nothing, and most do not tell the bags.
+    output, bag_of_each, *_ = results
+    known = b.node.meta.get("val")
+    if known is not None and isinstance(known[1].shape[0], int) and known[1].shape[0] == 0:
+        bag_of_each = b.full(0, integers(0))
+    return output, bag_of_each, b.full(0, sizes), b.full(0, sizes)
+
+
 @lowers(aten.gather.default)
 def _gather(b: Builder, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
     return b.op("Gather", self=x, dim=dim, index=index)
