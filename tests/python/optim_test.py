@@ -13,6 +13,7 @@ import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
+from counting_proxy import counting_proxy
 from optim_helpers import (  # noqa: F401
     OPTIMIZERS,
     LosingChannel,
@@ -70,6 +71,27 @@ def test_a_step_sends_no_parameters_gradients_or_state(
     with torch.no_grad():
         run(x)
     assert (traffic.uploads, traffic.downloads) == (0, 0)
+
+
+def test_a_step_takes_a_kilobyte_on_the_wire_beside_its_batch_and_its_loss(daemon: Any) -> None:
+    first, last = 10, 60
+    with counting_proxy(daemon.socket) as proxy, opserve.Client(proxy.target) as client:
+        backend = opserve.torch.backend(client, strict=True)
+        model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+        run = torch.compile(lambda x, y: F.cross_entropy(model(x), y), backend=backend)
+        optimizer = optim.AdamW(model.parameters(), backend=backend)
+        x, labels = torch.randn(60, 64), torch.arange(60) % 10
+        for step in range(last):
+            if step == first:
+                backend.synchronize()
+                before = proxy.bytes
+            optimizer.zero_grad()
+            loss = run(x, labels)
+            loss.backward()
+            optimizer.step()
+        backend.synchronize()
+        of_a_step = (proxy.bytes - before) / (last - first)
+        assert x.nbytes < of_a_step <= x.nbytes + labels.nbytes + loss.nbytes + 1024
 
 
 @pytest.mark.parametrize("name", ["momentum", "amsgrad", "adamw"])

@@ -77,7 +77,7 @@ class Batch:
     Attributes:
         releases: tensors that no later request needs.
         is_done: its answer was taken, or its error is known.
-        changed: handles of tensors that it replaces.
+        changed: handles of tensors that it replaces, in the order of its results.
         teaches: whether the versions of these are known only from its answer.
     """
 
@@ -175,7 +175,7 @@ class Batch:
         """Those of the tensors that it has replaced, by handle."""
         if self._answer is None:
             return {}
-        return read_versions(self._answer)
+        return read_versions(self._answer, self.changed)
 
     def read(self) -> None:
         """Takes the answer apart: values of results become known."""

@@ -84,7 +84,8 @@ class Joined:
         sent: numbers of the payloads that are used, in the order in which the parts have them.
         positions: of the answer's results that replace nothing, by the number of the parts' result.
         offsets: numbers of the parts' first invocations.
-        replaced: positions in `residents` of tensors that get other elements.
+        replaced: positions in `residents` of tensors that get other elements, in the order of the
+            results that they get.
         handles, encoded: of the resident tensors of the last run.
         changed: of these, the handles of those that are replaced.
         place_of: the position of each handle.
@@ -171,11 +172,9 @@ class _Join:
             kinds.append(kind if is_used else 0)
             if is_used:
                 (sent if kind == PAYLOAD else residents).append(source)
-        replaced = [
-            place
-            for place, source in enumerate(residents)
-            if source <= EARLIER or source in self._newest
-        ]
+        place_of = {source: place for place, source in enumerate(residents)}
+        changed: list[Any] = [one.tensor for one in results if isinstance(one, Replace)]
+        replaced = [place_of[self._sources[tensor.number][1]] for tensor in changed]
         return Joined(run, tuple(kinds), residents, sent, positions, offsets, replaced)
 
     def _shapes_of_residents(self) -> dict[int, Shape]:
