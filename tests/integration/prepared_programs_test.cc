@@ -14,6 +14,7 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/session_calls.h"
 #include "tests/integration/tensor_calls.h"
 #include "tests/seed.h"
 
@@ -21,6 +22,7 @@ namespace opserve::server {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 
 constexpr int64_t kElements = 64;
 
@@ -137,6 +139,104 @@ TEST_F(PreparedProgramsTest, ARepeatedCallWithAKeyRunsOnce) {
     EXPECT_EQ(response.results(0).kept().version(), 2u);
   }
   EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(3));
+}
+
+TEST_F(PreparedProgramsTest, ABriefAnswerHasWhatTheCallerDoesNotKnow) {
+  v1::PrepareRequest request = Step(2);
+  v1::WantedResult* const kept = request.mutable_program()->add_results();
+  kept->set_invocation(0);
+  kept->mutable_keep()->mutable_lease()->set_seconds(60);
+  v1::PrepareResponse prepared;
+  ASSERT_TRUE(calls_.Prepare(request, &prepared).ok());
+  const std::string tensor = Upload(1);
+  v1::ExecuteRequest call = CallOf(prepared.handle(), tensor, 2);
+  v1::ExecuteResponse whole;
+  ASSERT_TRUE(calls_.Execute(call, &whole).ok());
+  EXPECT_FALSE(whole.has_brief());
+
+  for (const bool has_receipt : {false, true}) {
+    call.set_want_receipt(has_receipt);
+    call.mutable_prepared()->set_want_brief(true);
+    v1::ExecuteResponse brief;
+    ASSERT_TRUE(calls_.Execute(call, &brief).ok());
+
+    EXPECT_TRUE(brief.results().empty());
+    EXPECT_EQ(brief.has_receipt(), has_receipt);
+    const float value = has_receipt ? 13 : 9;
+    ASSERT_EQ(brief.payloads_size(), 1);
+    EXPECT_THAT(ElementsOf(brief.payloads(0)), Each(value));
+    EXPECT_THAT(brief.brief().versions(), ElementsAre(has_receipt ? 4 : 3));
+    EXPECT_EQ(brief.brief().device(), whole.results(0).kept().device());
+    ASSERT_EQ(brief.brief().kept_size(), 1);
+    const v1::BriefTensor& made = brief.brief().kept(0);
+    EXPECT_THAT(ElementsOf(calls_.Download(made.handle()).bytes), Each(value - 2));
+    EXPECT_GE(made.lease_end().seconds(), whole.results(2).kept().lease_end().seconds());
+  }
+
+  // The rest is known.
+  ASSERT_EQ(prepared.results_size(), whole.results_size());
+  for (int i = 0; i < whole.results_size(); ++i) {
+    v1::Result known = whole.results(i);
+    known.clear_kept();
+    known.mutable_tensor()->clear_storage();
+    EXPECT_EQ(prepared.results(i).DebugString(), known.DebugString());
+  }
+}
+
+TEST_F(PreparedProgramsTest, ABriefAnswerIsLittleMoreThanPayloads) {
+  v1::PrepareRequest request = AddingProgram("Add", 1, kElements);
+  const std::string program = Prepare(request);
+  const std::string tensor = Upload(1);
+  v1::ExecuteRequest call = CallOf(program, tensor, 2);
+  call.mutable_prepared()->set_want_brief(true);
+  v1::ExecuteResponse expected;
+  expected.mutable_brief();
+  expected.add_payloads(Filled(3));
+
+  v1::ExecuteResponse unary;
+  ASSERT_TRUE(calls_.Execute(call, &unary).ok());
+  EXPECT_EQ(unary.SerializeAsString(), expected.SerializeAsString());
+
+  const auto stub = NewStub(daemon_.target());
+  TestSession session(*stub);
+  ASSERT_TRUE(session.Send(RequestFrame(1, call)));
+  const TestFrame frame = session.Receive();
+  EXPECT_EQ(frame.kind, kAnswerFrame);
+  EXPECT_EQ(frame.body, expected.SerializeAsString());
+  session.SendNoMore();
+  EXPECT_TRUE(session.Finish().ok());
+
+  v1::ExecuteStreamRequest sent;
+  sent.set_id(1);
+  *sent.mutable_request() = call;
+  sent.mutable_payloads()->Swap(sent.mutable_request()->mutable_payloads());
+  TestStream stream(*stub);
+  ASSERT_TRUE(stream.Send(sent));
+  const v1::ExecuteStreamResponse answer = stream.Receive();
+  EXPECT_TRUE(answer.response().has_brief());
+  EXPECT_TRUE(answer.response().results().empty());
+  ASSERT_EQ(answer.payloads_size(), 1);
+  EXPECT_EQ(answer.payloads(0), Filled(3));
+  stream.SendNoMore();
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST_F(PreparedProgramsTest, ARepetitionHasTheFirstAnswersForm) {
+  const std::string program = Prepare(Step(1));
+  for (const bool is_brief : {false, true}) {
+    const std::string tensor = Upload(1);
+    v1::ExecuteRequest request = CallOf(program, tensor, 2);
+    request.mutable_identity()->set_client(std::string(16, is_brief ? 'b' : 'w'));
+    request.mutable_identity()->set_number(1);
+    for (const bool is_asked : {is_brief, is_brief, !is_brief}) {
+      request.mutable_prepared()->set_want_brief(is_asked);
+      v1::ExecuteResponse response;
+      ASSERT_TRUE(calls_.Execute(request, &response).ok());
+      EXPECT_EQ(response.has_brief(), is_brief);
+      EXPECT_EQ(is_brief ? response.brief().versions(0) : response.results(0).kept().version(), 2u);
+    }
+    EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(3));
+  }
 }
 
 // Calls that are sent before the first of them is answered. The device is slow with that one, so

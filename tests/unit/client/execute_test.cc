@@ -273,7 +273,11 @@ TEST_F(ExecuteTest, DeadlineEndsTheCall) {
 
 TEST_F(ExecuteTest, ACallOfAProgramWaitsNoLongerThanItsTimeoutForAnothersPreparation) {
   absl::Notification begun;
-  server_.HoldPreparations(&begun);
+  server_.set_prepare([&](const v1::PrepareRequest&, v1::PrepareResponse* response) {
+    if (!begun.HasBeenNotified()) begun.Notify();
+    server_.WaitForLetGo();
+    response->set_handle("a program");
+  });
   const Request scale = {.invocations = {{.operator_name = "Scale"}}};
   const auto program = client_->Prepare(scale);
   ASSERT_TRUE(program.ok()) << program.status();

@@ -82,21 +82,20 @@ void TestServer::HoldCalls() {
   });
 }
 
-void TestServer::HoldPreparations(absl::Notification* begun) {
+void TestServer::set_prepare(PrepareHandler prepare) {
   absl::MutexLock lock(&mutex_);
-  preparation_begun_ = begun;
+  prepare_ = std::move(prepare);
 }
 
 grpc::Status TestServer::Prepare(grpc::ServerContext* /*context*/,
-                                 const v1::PrepareRequest* /*request*/,
-                                 v1::PrepareResponse* response) {
+                                 const v1::PrepareRequest* request, v1::PrepareResponse* response) {
+  PrepareHandler prepare;
   {
     absl::MutexLock lock(&mutex_);
-    if (preparation_begun_ == nullptr) return {grpc::StatusCode::UNIMPLEMENTED, "no programs"};
-    if (!preparation_begun_->HasBeenNotified()) preparation_begun_->Notify();
+    prepare = prepare_;
   }
-  WaitForLetGo();
-  response->set_handle("a program");
+  if (prepare == nullptr) return {grpc::StatusCode::UNIMPLEMENTED, "no programs"};
+  prepare(*request, response);
   return grpc::Status::OK;
 }
 

@@ -39,6 +39,8 @@ class TestServer final : public v1::OperatorService::Service {
   using Handler = std::function<grpc::Status(grpc::ServerContext*, const v1::ExecuteRequest&,
                                              v1::ExecuteResponse*)>;
 
+  using PrepareHandler = std::function<void(const v1::PrepareRequest&, v1::PrepareResponse*)>;
+
   using Stream = grpc::ServerReaderWriter<v1::ExecuteStreamResponse, v1::ExecuteStreamRequest>;
   using StreamHandler = std::function<grpc::Status(grpc::ServerContext*, Stream*)>;
 
@@ -63,9 +65,8 @@ class TestServer final : public v1::OperatorService::Service {
   // What GetServerStatus answers; at first, two devices, of which one is quarantined.
   void set_status(const v1::GetServerStatusResponse& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes Prepare, which is not known at first, wait for LetGo and then give a handle. `begun` is
-  // notified by the first of them.
-  void HoldPreparations(absl::Notification* begun) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Prepare, which is not known at first, answers what `prepare` says.
+  void set_prepare(PrepareHandler prepare) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes Execute wait for LetGo, then echo. LetGo may be called once; the destructor does it too.
   void HoldCalls();
@@ -106,7 +107,7 @@ class TestServer final : public v1::OperatorService::Service {
   Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
   StreamHandler stream_ ABSL_GUARDED_BY(mutex_);
   SessionHandler session_ ABSL_GUARDED_BY(mutex_);
-  absl::Notification* preparation_begun_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  PrepareHandler prepare_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::GetServerStatusResponse> status_ ABSL_GUARDED_BY(mutex_);
   v1::ExecuteRequest last_request_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::OperatorDescriptor> added_ ABSL_GUARDED_BY(mutex_);
