@@ -407,21 +407,42 @@ class ContiguousPackTest(PackTest):
                 self.assertEqual(answer.receipt.contiguous_copies, 1)
                 copies += 1
 
-            receipts = []
-            with opserve.Client(f"unix:{daemon.socket}", on_receipt=receipts.append) as counting:
-                prepared = counting.prepare(self.program(opserve, "WeightedSum"))
-                for number in range(5):
-                    answer = prepared(x + number, y)
-                    self.assertEqual(answer.outputs.tolist(),
-                                     ((x + number).T + 2 * y[:, :1]).tolist())
-                self.assertEqual([receipt.contiguous_copies for receipt in receipts], [2] * 5)
-                # A copy and its reader are launches enough for a capture.
-                self.assertTrue(receipts[-1].replayed)
-                copies += 10
-                # Contiguous tensors cost nothing.
-                counting.op("WeightedSum", {"self": x, "other": x})
-                self.assertEqual(receipts[-1].contiguous_copies, 0)
+            prepared = client.prepare(self.program(opserve, "WeightedSum"))
+            for number in range(5):
+                self.assertEqual(prepared(x + number, y).outputs.tolist(),
+                                 ((x + number).T + 2 * y[:, :1]).tolist())
+                copies += 2
+            # Contiguous tensors cost nothing.
+            program = opserve.Program()
+            program.op("WeightedSum", {"self": x, "other": x[1:]})
+            answer = client.execute(program, want_receipt=True)
+            self.assertEqual(answer.outputs.tolist(), (x + x[1:]).tolist())
+            self.assertEqual(answer.receipt.contiguous_copies, 0)
         self.assertIn(f"opserve_contiguous_copies_total {copies}\n", daemon.metrics())
+
+
+    def test_a_prepared_programs_receipt_counts_them(self):
+        daemon = Daemon(self, f"--operator_pack={self.packs}")
+        program = self.directory / "program.textproto"
+        program.write_text("""
+            inputs { dtype: DATA_TYPE_FLOAT shape: [2, 3] }
+            program {
+              invocations {
+                operator: "WeightedSum"
+                inputs {
+                  name: "self"
+                  tensor { dtype: DATA_TYPE_FLOAT shape: [3, 2] strides: [1, 3] program_input: 0 }
+                }
+                inputs { name: "other" tensor { dtype: DATA_TYPE_FLOAT literal: "\\000\\000\\200\\077" } }
+              }
+            }""")
+        run = ("program", "run", program, "--prepare", "--repeat=5", "--receipt")
+        receipt = daemon.json(*run)["receipt"]
+        self.assertEqual(receipt["contiguous_copies"], 1)
+        # A copy and its reader are launches enough for a capture.
+        self.assertIs(receipt["replayed"], True)
+        self.assertIn("; 1 view copied to be contiguous; ", daemon.opserve(*run).stdout)
+        self.assertIn("opserve_contiguous_copies_total 10\n", daemon.metrics())
 
 
 class MutationTest(PackTest):
