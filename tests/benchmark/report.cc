@@ -15,7 +15,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void Report(const Figure& figure) {
+bool Report(const Figure& figure) {
   std::string limit;
   bool is_met = true;
   if (figure.at_least) {
@@ -43,6 +43,7 @@ void Report(const Figure& figure) {
         : is_met      ? "true"
                       : "false");
   }
+  return is_met;
 }
 
 }  // namespace opserve::benchmark

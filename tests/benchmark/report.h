@@ -22,6 +22,7 @@ struct Figure {
   std::optional<double> at_most = std::nullopt;
 };
 
-void Report(const Figure& figure);
+// Whether the limit is met, if there is one.
+bool Report(const Figure& figure);
 
 }  // namespace opserve::benchmark

@@ -38,6 +38,7 @@ out=$build/benchmark
 cmake -S "$root" -B "$build" -G Ninja -DOPSERVE_BUILD_TESTS=ON >/dev/null
 cmake --build "$build" --target opserved transport_benchmark shared_memory_benchmark \
   kernels_benchmark scheduler_benchmark parts_benchmark engine_benchmark overload_benchmark \
+  program_benchmark \
   ${torch:+torch_benchmark}
 
 mkdir -p "$out"
@@ -60,6 +61,9 @@ if [ -n "$instructions" ]; then
 fi
 echo "== shared memory"
 "$build/tests/shared_memory_benchmark" --repetitions="$repetitions"
+echo "== programs"
+missed=
+"$build/tests/program_benchmark" --repetitions="$repetitions" || missed=1
 echo "== kernels"
 files=("$out/kernels.json")
 "$build/tests/kernels_benchmark" "${google[@]}" --benchmark_out="${files[0]}" >/dev/null
@@ -87,3 +91,4 @@ fi
 
 echo
 python3 "$root/tests/benchmark/table.py" "$lines" "$out/result.json"
+[ -z "$missed" ] || exit 1
