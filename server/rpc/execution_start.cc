@@ -247,6 +247,13 @@ absl::Status SubmitInTurn(ExecuteContext& context, const std::shared_ptr<CallSta
   return absl::OkStatus();
 }
 
+// Whether a run changes tensors that were there before it.
+bool ChangesTensors(const Program& program) {
+  return program.has_donations ||
+         std::any_of(program.kept.begin(), program.kept.end(),
+                     [](const KeptOutput& kept) { return kept.replaced.has_value(); });
+}
+
 // Hands the program to a device; `on_end` is called if and only if the result is OK.
 // `run`: of the idempotency cache, if the request has a key.
 absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall bound,
@@ -297,9 +304,11 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
                form = FormOfAnswer(input, program), end = OpenEnd(input, OperatorOf(program)),
                on_end = std::move(on_end)](ExecutionRequest& request,
                                            absl::StatusOr<ProgramResult> result) mutable {
-    // The caller left while its results were copied: nobody gets them. Tensors that the request has
-    // changed stay changed, and a run with a key is remembered for a repetition.
-    if (result.ok() && !has_effects && !run && request.call()->is_cancelled()) {
+    // The caller left while its results were copied: nobody gets them, nor the handles of new
+    // tensors. Tensors that the request has changed stay changed, and a run with a key is
+    // remembered for a repetition.
+    if (result.ok() && !run && request.call()->is_cancelled() &&
+        !ChangesTensors(request.program())) {
       result = request.call()->Check();
     }
     std::vector<KeptTensor> kept;

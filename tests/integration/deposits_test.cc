@@ -22,6 +22,7 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/metric_value.h"
+#include "tests/integration/owned_tensors.h"
 #include "tests/integration/tensor_calls.h"
 #include "tests/integration/two_tenant_processes.h"
 
@@ -36,31 +37,6 @@ int PortOf(const std::string& address) {
   return port;
 }
 
-// A resident tensor and its owner's client at the daemon that has it first.
-struct Owned {
-  std::string tenant;  // and its token
-  std::vector<float> values;
-  std::string handle;
-};
-
-// Of both tenants; one of them has no elements, and one has several chunks.
-std::vector<Owned> UploadSome(const std::string& target, bool has_large) {
-  std::vector<Owned> tensors;
-  for (const char* tenant : {"a", "b"}) {
-    const auto client = *Client::Connect(target, {.token = tenant});
-    for (const int64_t count : {int64_t{100}, int64_t{0}, int64_t{has_large ? 600'000 : 1000}}) {
-      Owned& owned = tensors.emplace_back();
-      owned.tenant = tenant;
-      owned.values.assign(static_cast<size_t>(count), static_cast<float>(tensors.size()));
-      if (count > 1) owned.values.back() = tenant[0];
-      const auto uploaded = client->Upload(Tensor::Of<float>({count}, owned.values), {.device = 0});
-      EXPECT_TRUE(uploaded.ok()) << uploaded.status();
-      owned.handle = uploaded->handle;
-    }
-  }
-  return tensors;
-}
-
 // Adds two resident tensors; it wants no result yet.
 v1::ExecuteRequest AddRequest(const std::string& self, const std::string& other) {
   v1::ExecuteRequest request;
@@ -72,17 +48,6 @@ v1::ExecuteRequest AddRequest(const std::string& self, const std::string& other)
     input->mutable_tensor()->set_resident_tensor(*handle);
   }
   return request;
-}
-
-// Whether the owner has the tensor, with its elements, at the daemon there.
-absl::Status FindAt(const std::string& target, const Owned& owned) {
-  const auto client =
-      *Client::Connect(target, {.token = owned.tenant, .retry = {.max_attempts = 1}});
-  const auto result = client->Download(owned.handle);
-  if (!result.ok()) return result.status();
-  const auto values = *result->values<float>();
-  EXPECT_TRUE(std::equal(values.begin(), values.end(), owned.values.begin(), owned.values.end()));
-  return absl::OkStatus();
 }
 
 class DepositsTest : public ::testing::Test {
@@ -553,7 +518,7 @@ TEST_F(KilledDaemonsTest, WhereverTheSenderIsKilledEachTensorHasOnePlaceOrIsLost
                    certificates_.Key("peer"), "' server_name: 'daemon.test' }"));
   bool was_cut = true;
   size_t arrived = 0;
-  for (int pieces = 0; was_cut && pieces < 100; pieces += 2) {
+  for (int pieces = 0; was_cut && pieces < 200; ++pieces) {
     SCOPED_TRACE(pieces);
     DaemonProcess sender(arguments);
     processes_.AwaitService("sender");
@@ -592,7 +557,7 @@ TEST_F(KilledDaemonsTest, WhereverTheReceiverIsKilledEachTensorHasOnePlaceOrIsLo
   CuttingProxy proxy(port);
   bool was_cut = true;
   double moved = 0;
-  for (int pieces = 0; was_cut && pieces < 100; pieces += 2) {
+  for (int pieces = 0; was_cut && pieces < 200; ++pieces) {
     SCOPED_TRACE(pieces);
     DaemonProcess receiver(arguments);
     Config sender_config = SenderConfig(certificates_, proxy.address());

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -16,15 +17,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/message.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/await.h"
 #include "tests/integration/error_detail.h"
+#include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
+#include "tests/integration/session_calls.h"
 #include "tests/integration/shared_memory_calls.h"
 #include "tests/integration/shared_memory_requests.h"
+#include "tests/integration/tensor_calls.h"
 
 extern char** environ;
 
@@ -241,6 +246,59 @@ TEST_F(UseTest, AnIdempotencyKeyDoesNotGoWithSharedMemory) {
   Request request = WithInput(region_->Range(0, kTensorBytes));
   request.idempotency_key = "key";
   ExpectInvalid(request, "idempotency_key");
+}
+
+// The identity says which request it is, so the contents are not compared; they may have changed.
+TEST_F(UseTest, ARepetitionOfANumberedRequestGetsTheFirstAnswerWhateverTheMemoryHasNow) {
+  Layout layout(region_.get());
+  const SharedRange range = layout.Put(Tensor::Owning<float>({2}, {1, 2})).range;
+  const auto write = [&](std::vector<float> values) {
+    std::memcpy(layout.At(range), values.data(), range.size);
+  };
+  v1::ExecuteRequest request;
+  v1::Invocation* invocation = request.add_invocations();
+  invocation->set_operator_("Add");
+  for (const char* name : {"self", "other"}) {
+    v1::NamedTensor* input = invocation->add_inputs();
+    input->set_name(name);
+    input->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+    input->mutable_tensor()->add_shape(2);
+    EncodeRange(range, input->mutable_tensor()->mutable_shared_memory());
+  }
+  request.add_results();
+  request.add_results()->mutable_keep();
+  request.mutable_identity()->set_client(std::string(16, 'c'));
+  request.mutable_identity()->set_number(1);
+  const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
+  const auto stub = NewStub(daemon_.target());
+  TensorCalls calls(daemon_.target());
+  TestSession session(*stub);
+  const auto by_session = [&](uint64_t frame) {
+    v1::ExecuteResponse response;
+    EXPECT_TRUE(session.Send(RequestFrame(frame, request)));
+    EXPECT_TRUE(response.ParseFromString(session.Receive().body));
+    return response;
+  };
+
+  const v1::ExecuteResponse first = by_session(1);
+  write({10, 20});
+  v1::ExecuteResponse by_call;
+  const grpc::Status status = calls.Execute(request, &by_call);
+  write({100, 200});
+  const v1::ExecuteResponse last = by_session(2);
+
+  EXPECT_EQ(first.payloads(0), Bytes({2, 4}));
+  ASSERT_TRUE(status.ok()) << ToStatus(status);
+  EXPECT_EQ(by_call.SerializeAsString(), first.SerializeAsString());
+  EXPECT_EQ(last.SerializeAsString(), first.SerializeAsString());
+  EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES), launches + 1);
+  EXPECT_EQ(daemon_.daemon().residents().Total().tensors, 1u);
+  EXPECT_EQ(calls.Download(first.results(1).tensor().resident_tensor()).bytes, Bytes({2, 4}));
+
+  // The next request reads what is there now.
+  request.mutable_identity()->set_number(2);
+  EXPECT_EQ(by_session(3).payloads(0), Bytes({200, 400}));
+  daemon_.EndLeases();
 }
 
 TEST(UseLimitsTest, LimitsOfRequestsHoldForSharedMemoryToo) {
