@@ -1,4 +1,10 @@
-"""The functions of opserve.torch, bound to a client: see opserve.torch."""
+"""The functions of opserve.torch, bound to a client: see opserve.torch.
+
+They share programs and their operators with torch.compile's backend, but neither its plans nor its
+prepared programs. Plans come from torch's compiler, and the functions work with versions of torch
+that have none. A prepared program has its results where they were at the preparation: here each
+call has its own, in shared memory if an input lies there, and large tensors are not copied then.
+"""
 
 from __future__ import annotations
 
