@@ -11,9 +11,9 @@ extern "C" {
 
 /* Stage one: checks the arguments, reports workspace bytes and creates an executor; no device work.
  * Bag b has the indices from offsets[b] up to the next offset, the last bag those up to the end or,
- * with includeLastOffset, up to the last offset, which begins no bag. offsets begins with 0 and does
- * not fall. output[b] is the sum (mode 0), the mean (1) or the greatest element by column (any other
- * mode) of the bag's rows, 0 for a bag without rows; rows of paddingIdx do not count.
+ * with includeLastOffset, up to the last offset, which begins no bag. offsets begins with 0 and
+ * does not fall. output[b] is the sum (mode 0), the mean (1) or the greatest element by column (any
+ * other mode) of the bag's rows, 0 for a bag without rows; rows of paddingIdx do not count.
  * perSampleWeights are factors of the rows, in mode 0 only. offset2bag: the bag of each index.
  * bagSize: the rows of each bag. maxIndices: where the greatest elements are; in other modes as
  * bagSize. scaleGradByFreq and sparse concern the gradient only; CANN supports false.
