@@ -51,15 +51,26 @@ class SliceCursor {
 
   // At most ten bytes.
   bool ReadVarint(Varint* varint) {
-    varint->value = 0;
-    varint->size = 0;
+    // Most have one byte.
+    if (!AtEnd() && (*at_ & 0x80) == 0) {
+      varint->value = static_cast<uint8_t>(*at_);
+      varint->bytes[0] = *at_;
+      varint->size = 1;
+      Advance(1);
+      return true;
+    }
+    uint64_t value = 0;
+    size_t size = 0;
     for (int shift = 0; shift < 70; shift += 7) {
       if (AtEnd()) return false;
       const auto byte = static_cast<uint8_t>(*at_);
       Advance(1);
-      varint->bytes[varint->size++] = static_cast<char>(byte);
-      varint->value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return true;
+      varint->bytes[size++] = static_cast<char>(byte);
+      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if ((byte & 0x80) != 0) continue;
+      varint->value = value;
+      varint->size = size;
+      return true;
     }
     return false;
   }
@@ -252,7 +263,7 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buf
   return Split(*std::move(slices), max_payloads, payloads_field);
 }
 
-absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices slices, size_t max_payloads,
+absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices&& slices, size_t max_payloads,
                                                      uint32_t payloads_field) {
   PayloadMessage message;
   // The message keeps the slices, into which its payloads point.

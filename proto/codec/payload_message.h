@@ -53,7 +53,7 @@ class PayloadMessage {
   // kInternal: gRPC could not give its slices.
   static absl::StatusOr<PayloadMessage> Split(const grpc::ByteBuffer& buffer, size_t max_payloads,
                                               uint32_t payloads_field = kPayloadsField);
-  static absl::StatusOr<PayloadMessage> Split(Slices slices, size_t max_payloads,
+  static absl::StatusOr<PayloadMessage> Split(Slices&& slices, size_t max_payloads,
                                               uint32_t payloads_field = kPayloadsField);
 
   // Parses all fields but the payloads into `header` with protobuf's own parser.

@@ -51,6 +51,21 @@ absl::Status Broken(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("the session's protocol is broken: ", why));
 }
 
+// Takes the first `size` bytes off, which are there; in place, since a slice that moves is copied.
+void TakeFirst(Slices* slices, char* to, size_t size) {
+  auto slice = slices->begin();
+  for (; slice != slices->end() && slice->size() <= size; ++slice) {
+    std::memcpy(to, slice->begin(), slice->size());
+    to += slice->size();
+    size -= slice->size();
+  }
+  if (size > 0) {
+    std::memcpy(to, slice->begin(), size);
+    *slice = slice->sub(size, slice->size());
+  }
+  slices->erase(slices->begin(), slice);
+}
+
 bool IsKind(uint8_t kind) {
   return kind >= static_cast<uint8_t>(FrameKind::kHello) &&
          kind <= static_cast<uint8_t>(FrameKind::kGoingAway);
@@ -84,7 +99,7 @@ absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
 }
 
 absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
-  if (bytes_left_ == 0) return std::nullopt;
+  if (bytes_left_ == 0) return std::optional<Frame>();
   std::array<char, kFrameHeaderBytes> header;
   if (bytes_left_ < header.size()) {
     return Broken(absl::StrCat("a frame's header is cut off after ", bytes_left_, " bytes"));
@@ -100,11 +115,13 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
     return Broken(absl::StrCat("a frame's body of ", size, " bytes is longer than the rest of its ",
                                "message, ", bytes_left_));
   }
-  Frame frame;
+  // In the place where it is returned, since a slice that moves is copied.
+  absl::StatusOr<std::optional<Frame>> next(absl::in_place, std::in_place);
+  Frame& frame = **next;
   frame.kind = static_cast<FrameKind>(kind);
   frame.number = Load<uint64_t>(header.data() + 8);
-  frame.body = Take(size);
-  return frame;
+  Take(size, &frame.body);
+  return next;
 }
 
 template <typename Visit>
@@ -129,35 +146,33 @@ void FrameReader::Copy(char* to, size_t size) {
   });
 }
 
-Slices FrameReader::Take(size_t size) {
-  Slices pieces;
-  ForEachPiece(size, [&pieces](const grpc::Slice& slice, size_t begin, size_t end) {
-    pieces.push_back(slice.sub(begin, end));
+void FrameReader::Take(size_t size, Slices* to) {
+  ForEachPiece(size, [to](const grpc::Slice& slice, size_t begin, size_t end) {
+    to->push_back(slice.sub(begin, end));
   });
-  return pieces;
 }
 
 absl::StatusOr<RequestStart> ReadRequestStart(Slices* body) {
-  FrameReader reader(std::move(*body));
+  const size_t body_bytes = NumBytes(*body);
   std::array<char, kRequestStartBytes> numbers;
-  if (reader.bytes_left_ < numbers.size()) {
-    return Broken(absl::StrCat("the body of a request has ", reader.bytes_left_,
-                               " bytes, at least ", numbers.size(), " expected"));
+  if (body_bytes < numbers.size()) {
+    return Broken(absl::StrCat("the body of a request has ", body_bytes, " bytes, at least ",
+                               numbers.size(), " expected"));
   }
-  reader.Copy(numbers.data(), numbers.size());
+  TakeFirst(body, numbers.data(), numbers.size());
   const auto microseconds = Load<uint64_t>(numbers.data());
   const auto trace_bytes = Load<uint32_t>(numbers.data() + 8);
-  if (trace_bytes > kMaxTraceParentBytes || trace_bytes > reader.bytes_left_) {
+  const size_t bytes_left = body_bytes - numbers.size();
+  if (trace_bytes > kMaxTraceParentBytes || trace_bytes > bytes_left) {
     return Broken(absl::StrCat("a traceparent of ", trace_bytes, " bytes, at most ",
-                               kMaxTraceParentBytes, " allowed, ", reader.bytes_left_, " left"));
+                               kMaxTraceParentBytes, " allowed, ", bytes_left, " left"));
   }
   RequestStart start;
   if (microseconds > 0 && microseconds < kMostMicroseconds) {
     start.timeout = absl::Microseconds(static_cast<int64_t>(microseconds));
   }
   start.traceparent.resize(trace_bytes);
-  reader.Copy(start.traceparent.data(), trace_bytes);
-  *body = reader.Take(reader.bytes_left_);
+  TakeFirst(body, start.traceparent.data(), trace_bytes);
   return start;
 }
 
@@ -176,7 +191,8 @@ void FrameWriter::AddHeader(FrameKind kind, uint64_t number, size_t body_bytes,
                             size_t copied_bytes) {
   bytes_ += kFrameHeaderBytes + body_bytes;
   // Grows in large steps up to a batch, so that a message's first frames are moved few times.
-  const size_t needed = copied_.size() + kFrameHeaderBytes + copied_bytes;
+  // With room for the field in front of them, too.
+  const size_t needed = copied_.size() + kFrameHeaderBytes + copied_bytes + 1 + kMostVarintBytes;
   if (copied_.capacity() < needed) {
     const bool has_frames = !copied_.empty();
     copied_.reserve(std::max(needed, has_frames ? std::min(4 * needed, kBatchBytes) : 0));
@@ -226,12 +242,18 @@ void FrameWriter::EndCopied() {
 }
 
 grpc::ByteBuffer FrameWriter::Finish() {
-  EndCopied();
   std::array<uint8_t, 1 + kMostVarintBytes> field;
   field[0] = kFramesTag;
   const uint8_t* const end =
       google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(bytes_, field.data() + 1);
-  slices_.insert(slices_.begin(), grpc::Slice(field.data(), end - field.data()));
+  const size_t field_bytes = end - field.data();
+  if (slices_.empty()) {
+    // All in one piece: to move the bytes costs less than a slice of their own.
+    copied_.insert(0, reinterpret_cast<const char*>(field.data()), field_bytes);
+  } else {
+    slices_.insert(slices_.begin(), grpc::Slice(field.data(), field_bytes));
+  }
+  EndCopied();
   grpc::ByteBuffer message(slices_.data(), slices_.size());
   slices_.clear();
   bytes_ = 0;

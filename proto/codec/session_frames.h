@@ -73,17 +73,15 @@ class FrameReader {
   absl::StatusOr<std::optional<Frame>> Next();
 
  private:
-  friend absl::StatusOr<RequestStart> ReadRequestStart(Slices* body);
-
   // A reader of the bytes themselves.
-  explicit FrameReader(Slices slices)
+  explicit FrameReader(Slices&& slices)
       : slices_(std::move(slices)), bytes_left_(NumBytes(slices_)) {}
 
   // Calls visit(slice, begin, end) for the pieces of the next `size` bytes, of those that are left.
   template <typename Visit>
   void ForEachPiece(size_t size, Visit visit);
   // Take so many bytes as slices of their own, or into memory.
-  Slices Take(size_t size);
+  void Take(size_t size, Slices* to);
   void Copy(char* to, size_t size);
 
   Slices slices_;

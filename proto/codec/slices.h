@@ -27,18 +27,15 @@ inline size_t NumBytes(absl::Span<const grpc::Slice> slices) {
 
 // kInternal: gRPC could not give them.
 inline absl::StatusOr<Slices> SlicesOf(const grpc::ByteBuffer& buffer) {
-  Slices slices;
+  // In the place where they are returned, since a slice that moves is copied.
+  absl::StatusOr<Slices> slices(absl::in_place, 1);
   // For more than one, Dump takes memory.
-  grpc::Slice only;
-  if (buffer.TrySingleSlice(&only).ok()) {
-    slices.push_back(std::move(only));
-    return slices;
-  }
+  if (buffer.TrySingleSlice(&slices->front()).ok()) return slices;
   std::vector<grpc::Slice> dumped;
   if (!buffer.Valid() || !buffer.Dump(&dumped).ok()) {
     return absl::InternalError("gRPC could not give the slices of a message");
   }
-  slices.assign(std::move_iterator(dumped.begin()), std::move_iterator(dumped.end()));
+  slices->assign(std::move_iterator(dumped.begin()), std::move_iterator(dumped.end()));
   return slices;
 }
 

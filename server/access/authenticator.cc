@@ -82,14 +82,16 @@ auto WithCredentials(const grpc::AuthContext& context, absl::string_view authori
   return identify(credentials);
 }
 
+// The tenant of calls without an `authorization` that need not be identified any further; null:
+// this one must be. Most small pools name nobody. Reading a certificate and a user would then cost
+// each call hundreds of instructions, and decide nothing.
+Tenant* OnlyTenant(const Tenants& tenants, const Peers& peers, absl::string_view authorization) {
+  return authorization.empty() && peers.empty() ? tenants.OnlyAnonymous() : nullptr;
+}
+
 absl::StatusOr<Tenant*> IdentifyTenant(const Tenants& tenants, const Peers& peers,
                                        const grpc::AuthContext& context,
                                        absl::string_view authorization) {
-  // Most small pools name nobody. Reading a certificate and a user would then cost each call
-  // hundreds of instructions, and decide nothing.
-  if (authorization.empty() && peers.empty()) {
-    if (Tenant* tenant = tenants.OnlyAnonymous()) return tenant;
-  }
   return WithCredentials(
       context, authorization, [&](const Credentials& credentials) -> absl::StatusOr<Tenant*> {
         // Before the tenants, of which an anonymous one would take it.
@@ -152,6 +154,7 @@ class Processor final : public grpc::AuthMetadataProcessor {
     }
     const absl::string_view authorization = Find(metadata, "authorization");
     if (access == Access::kPeer) return IdentifyPeer(*peers_, context, authorization).status();
+    if (OnlyTenant(*tenants_, *peers_, authorization) != nullptr) return absl::OkStatus();
     return IdentifyTenant(*tenants_, *peers_, context, authorization).status();
   }
 
@@ -187,10 +190,15 @@ std::shared_ptr<grpc::AuthMetadataProcessor> Authenticator::ForAdministrators(Sh
   return std::make_shared<Processor>(nullptr, nullptr, nullptr, std::move(uid));
 }
 
-absl::StatusOr<Tenant*> Authenticator::TenantOf(const grpc::ServerContextBase& rpc) const {
-  absl::StatusOr<Tenant*> tenant = IdentifyTenant(tenants_, peers_, *rpc.auth_context(),
-                                                  Find(rpc.client_metadata(), "authorization"));
-  if (tenant.ok()) ledger_.MarkIdentified(rpc.peer());
+absl::StatusOr<Tenant*> Authenticator::TenantOf(const grpc::ServerContextBase& rpc,
+                                                absl::string_view peer) const {
+  const absl::string_view authorization = Find(rpc.client_metadata(), "authorization");
+  absl::StatusOr<Tenant*> tenant = OnlyTenant(tenants_, peers_, authorization);
+  // The context of a call is made when it is first asked for.
+  if (*tenant == nullptr) {
+    tenant = IdentifyTenant(tenants_, peers_, *rpc.auth_context(), authorization);
+  }
+  if (tenant.ok()) ledger_.MarkIdentified(peer);
   return tenant;
 }
 

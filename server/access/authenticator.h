@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server_context.h"
 #include "server/access/connection_gate.h"
@@ -35,10 +36,12 @@ class Authenticator {
   std::shared_ptr<grpc::AuthMetadataProcessor> ForClients(SharedUid uid) const;
   static std::shared_ptr<grpc::AuthMetadataProcessor> ForAdministrators(SharedUid uid);
 
-  // The tenant that makes the call. The caller has the context to itself meanwhile.
+  // The tenant that makes the call, on the connection `peer`: ServerContext::peer(), which costs as
+  // much as all of this. The caller has the context to itself meanwhile.
   // kUnauthenticated (reason "unauthenticated"): no tenant.  kPermissionDenied (reason
   // "forbidden"): a peer, which may only deposit tensors.
-  absl::StatusOr<Tenant*> TenantOf(const grpc::ServerContextBase& rpc) const;
+  absl::StatusOr<Tenant*> TenantOf(const grpc::ServerContextBase& rpc,
+                                   absl::string_view peer) const;
 
   // The peer that makes the call. kPermissionDenied (reason "forbidden"): none.
   // kUnauthenticated: as TenantOf, for a header that is no bearer token.

@@ -112,6 +112,7 @@ AclFault ClassifyAclCode(int code) {
 bool IsMemoryDamage(int code) { return code >= 507053 && code <= 507055; }
 
 bool IsDeviceLoss(const absl::Status& status) {
+  if (status.ok()) return false;
   const std::optional<v1::ErrorDetail> detail = ErrorDetailOf(status);
   return detail && ClassifyAclCode(detail->acl_error()) == AclFault::kDevice;
 }
@@ -126,8 +127,7 @@ bool SaysUnsupported(const absl::Status& status) {
              std::end(kNoKernelCodes);
 }
 
-absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code) {
-  if (code == 0) return absl::OkStatus();
+absl::Status AclCallError(const AclLibrary& acl, absl::string_view call, int code) {
   const char* text = acl.aclGetRecentErrMsg();
   const std::string runtime_message = text == nullptr ? "" : WithoutInternals(text);
   // aclnn's codes have their own range; a runtime code may come out of a stage function too.

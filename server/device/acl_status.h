@@ -42,6 +42,9 @@ bool SaysUnsupported(const absl::Status& status);
 // If aclnn says no more than that a runtime call failed (361001), the runtime's own code counts.
 // The ErrorDetail's runtime_message is the library's own text, taken from (and cleared on) the
 // calling thread: call this right after the failed call.
-absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code);
+absl::Status AclCallError(const AclLibrary& acl, absl::string_view call, int code);  // not for 0
+inline absl::Status AclCallStatus(const AclLibrary& acl, absl::string_view call, int code) {
+  return code == 0 ? absl::OkStatus() : AclCallError(acl, call, code);
+}
 
 }  // namespace opserve::server

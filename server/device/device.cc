@@ -17,6 +17,9 @@ namespace {
 // Its tasks' ends are waited for again after it, with the execution timeout.
 constexpr uint32_t kAbortTimeoutMs = 5000;
 
+// Device::binding_ of the context that is current on the thread; 0: none, or unknown.
+thread_local uint64_t binding_of_thread = 0;
+
 }  // namespace
 
 Device::Device(const AclLibrary& acl, int32_t id, DeviceMemoryPool::Options pool)
@@ -54,6 +57,7 @@ Device::~Device() {
 
 absl::Status Device::Open() {
   if (context_ != nullptr) return BindThisThread();
+  binding_of_thread = 0;  // the next call changes it
   OPSERVE_RETURN_IF_ERROR(AclCallStatus(acl_, "aclrtSetDevice", acl_.aclrtSetDevice(id())));
   aclrtContext context = nullptr;
   if (const int code = acl_.aclrtGetCurrentContext(&context); code != ACL_SUCCESS) {
@@ -62,13 +66,17 @@ absl::Status Device::Open() {
     acl_.aclrtResetDevice(id());
     return status;
   }
+  static std::atomic<uint64_t> last_binding = 0;
   context_ = context;
+  binding_of_thread = ++last_binding;
+  binding_.store(binding_of_thread, std::memory_order_release);
   return absl::OkStatus();
 }
 
 absl::Status Device::Reset() {
   // Before the reset: buffers that come back from now on belong to nothing.
   memory_->ForgetAll();
+  binding_ = 0;
   context_ = nullptr;
   generation_.fetch_add(1, std::memory_order_acq_rel);
   ForgetFaults();
@@ -116,7 +124,13 @@ void Device::DropKept() {
 }
 
 absl::Status Device::BindThisThread() const {
-  return AclCallStatus(acl_, "aclrtSetCurrentContext", acl_.aclrtSetCurrentContext(context_));
+  const uint64_t binding = binding_.load(std::memory_order_acquire);
+  // A thread that comes back from nowhere else need not ask the runtime.
+  if (binding != 0 && binding == binding_of_thread) return absl::OkStatus();
+  const absl::Status status =
+      AclCallStatus(acl_, "aclrtSetCurrentContext", acl_.aclrtSetCurrentContext(context_));
+  binding_of_thread = status.ok() ? binding : 0;
+  return status;
 }
 
 void Device::AskIdentity() {

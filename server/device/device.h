@@ -81,6 +81,7 @@ class Device : public DeviceHealth {
   const AclLibrary& acl_;
   Identity identity_;                            // not changed after construction
   std::atomic<aclrtContext> context_ = nullptr;  // the default one; goes with the reset
+  std::atomic<uint64_t> binding_ = 0;            // its number among all there ever were; 0: none
   std::unique_ptr<DeviceMemoryPool> memory_;
   absl::Mutex mutex_;
   std::vector<std::shared_ptr<const void>> kept_ ABSL_GUARDED_BY(mutex_);  // until the reset

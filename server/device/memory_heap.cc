@@ -179,14 +179,14 @@ void MemoryHeap::SplitOff(MemoryBlock* block, size_t bytes) {
   ListOf(*rest).Insert(rest);
 }
 
-void MemoryHeap::Return(MemoryBlock* block) {
+void MemoryHeap::Return(MemoryBlock* block, bool is_idle) {
   // The block may be merged into a neighbour and be gone.
   const uint64_t lending = block->lending;
-  ReturnUnlogged(block);
+  ReturnUnlogged(block, is_idle);
   Log("return", lending);
 }
 
-void MemoryHeap::ReturnUnlogged(MemoryBlock* block) {
+void MemoryHeap::ReturnUnlogged(MemoryBlock* block, bool is_idle) {
   // A block of a forgotten region is only counted. Without a stream it is idle at once; else it is
   // retired until its stream is idle.
   MemoryRegion* const region = block->region;
@@ -204,7 +204,13 @@ void MemoryHeap::ReturnUnlogged(MemoryBlock* block) {
     return;
   }
   // There is an entry, as one stays while a block is lent on its stream.
-  --streams_.find(block->stream)->second.lent_blocks;
+  StreamMemory& memory = streams_.find(block->stream)->second;
+  --memory.lent_blocks;
+  // Where no retired block could merge with it, it need not be one of them first.
+  if (is_idle && memory.retired.empty()) {
+    AddIdle(block);
+    return;
+  }
   bytes_.retired += block->bytes;
   AddFree(block, State::kRetired);
 }

@@ -63,8 +63,9 @@ class MemoryHeap {
   // The bytes of a lent block belong to this tenant from now on.
   void SetTenant(MemoryBlock* block, uint64_t tenant);
 
-  // A lent block comes back: retired by its stream, idle if it has none.
-  void Return(MemoryBlock* block);
+  // A lent block comes back: retired by its stream, idle if it has none. `is_idle`: StreamIsIdle
+  // follows for its stream.
+  void Return(MemoryBlock* block, bool is_idle = false);
 
   // A lent block is used in no stream's order from now on, or in the order of `stream`.
   void LeaveStream(MemoryBlock* block);
@@ -115,7 +116,7 @@ class MemoryHeap {
   Lent Lend(MemoryBlock* block, const BlockRequest& request, absl::string_view source);
   void Log(absl::string_view verb, uint64_t number);
   void LogLine(absl::string_view line);
-  void ReturnUnlogged(MemoryBlock* block);
+  void ReturnUnlogged(MemoryBlock* block, bool is_idle);
   void MakeIdle(aclrtStream stream);
   void SplitOff(MemoryBlock* block, size_t bytes);
   // Marks `block`, which is in no FreeBlocks, free, and merges it with neighbours of its kind.

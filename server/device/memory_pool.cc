@@ -229,7 +229,7 @@ void DeviceMemoryPool::StreamIsIdle(aclrtStream stream, DeviceBuffer last) {
   if (block != nullptr && options_.guard && CheckLent(block)) guard_.EndUse(block);
   absl::MutexLock lock(&mutex_);
   // Before the stream counts as idle, so that this block serves any stream, too.
-  if (block != nullptr) heap_.Return(block);
+  if (block != nullptr) heap_.Return(block, /*is_idle=*/block->stream == stream);
   heap_.StreamIsIdle(stream);
   ++changes_;
   Publish();

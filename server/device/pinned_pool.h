@@ -6,12 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/device/acl_library.h"
@@ -99,7 +99,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
 
  private:
   friend class PinnedBuffer;
-  using FreeBlocks = std::multimap<size_t, void*>;  // by size
+  using FreeBlocks = absl::btree_multimap<size_t, void*>;  // by size
 
   PinnedPool(const AclLibrary& acl, size_t limit_bytes, bool allow_host_fallback)
       : acl_(acl), limit_bytes_(limit_bytes), allow_host_fallback_(allow_host_fallback) {}

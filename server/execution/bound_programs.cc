@@ -25,9 +25,9 @@ bool MayKeep(absl::string_view header, const v1::ExecuteRequest& request,
              const ProgramCall& bound) {
   // An answer of such a request depends on more than its header, or its program would be too large
   // to keep.
-  return header.size() <= kMostHeaderBytes && !request.has_prepared() &&
-         request.idempotency_key().empty() && !request.has_identity() &&
-         bound.program->invocations.size() <= kMostInvocations && bound.residents.empty() &&
+  return header.size() <= kMostHeaderBytes && request.idempotency_key().empty() &&
+         !request.has_identity() && bound.program->invocations.size() <= kMostInvocations &&
+         bound.program->literals.size() <= kMostHeaderBytes && bound.residents.empty() &&
          bound.kept.empty() && bound.windows.empty();
 }
 
@@ -63,8 +63,8 @@ std::shared_ptr<const Program> BoundPrograms::Keep(absl::string_view header,
   auto known = std::make_shared<Known>();
   known->header = std::string(header);
   known->request = request;
-  // Its next requests find their plans without making keys.
-  known->program = WithPlans(*bound.program);
+  // Its next requests find their plans without making keys. A prepared program has plans.
+  known->program = request.has_prepared() ? bound.program : WithPlans(*bound.program);
   known->answer = AnswerOf(*known->program);
   known->answer_bytes = known->answer.SerializeAsString();
   known_.insert(known_.begin(), std::move(known));

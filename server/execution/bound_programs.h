@@ -2,7 +2,8 @@
 //
 // Clients send the same few requests over and over, with other elements. What a daemon finds out
 // about a request without them depends only on its header and the sizes of its payloads: equal ones
-// need not be parsed, checked and bound again.
+// need not be parsed, checked and bound again. Calls of a prepared program need not be parsed, and
+// have the same answer; whether the program is still there is looked up for each of them.
 #pragma once
 
 #include <atomic>
@@ -48,8 +49,8 @@ class BoundPrograms {
                                     absl::Span<const codec::Payload> payloads);
 
   // Keeps the program to which a request was bound that Find did not find, if nothing but its
-  // header and its payloads' sizes decides about that: no resident tensor, prepared program, shared
-  // memory, or key by which it is repeated. Large ones are not kept either. The program that was
+  // header and its payloads' sizes decides about that: no resident tensor, shared memory, or key by
+  // which it is repeated. Large ones are not kept either. The program that was
   // used least recently makes room. Returns the call's program from now on.
   std::shared_ptr<const Program> Keep(absl::string_view header, const v1::ExecuteRequest& request,
                                       const ProgramCall& bound);

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "proto/status/error.h"
 
 namespace opserve::server {
@@ -14,9 +13,9 @@ constexpr absl::Duration kTransit = absl::Milliseconds(50);
 
 }  // namespace
 
-absl::Status CallState::Check() const {
+absl::Status CallState::Check(absl::Time now) const {
   const bool is_cancelled = is_cancelled_.load(std::memory_order_relaxed);
-  if (absl::Now() >= deadline_ - (is_cancelled ? kTransit : absl::ZeroDuration())) {
+  if (now >= deadline_ - (is_cancelled ? kTransit : absl::ZeroDuration())) {
     return MakeError(Reason::kDeadlineExpired, "the deadline passed before the request had ended");
   }
   if (is_cancelled) return absl::CancelledError("the caller cancelled");

@@ -7,6 +7,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace opserve::server {
@@ -21,7 +22,9 @@ class CallState {
 
   // kCancelled or kDeadlineExceeded (reason "deadline_expired") if nobody waits any more: the
   // latter as well if the caller left because of its deadline, which gRPC tells as a cancellation.
-  absl::Status Check() const;
+  absl::Status Check() const { return Check(absl::Now()); }
+  // The same for a caller that knows the time.
+  absl::Status Check(absl::Time now) const;
 
   // Makes Check fail from now on. Before several calls are cancelled together, so that the end of
   // one does not start another.

@@ -61,6 +61,7 @@ struct LaneContext {
   CapturedRuns* captured = nullptr;
   // Called when a part of the task has ended on the device and more follows. Null: nobody asks.
   std::function<void()> on_progress = nullptr;
+  absl::Time start = absl::Now();  // of the task on the lane
 
   // The next step on the device begins.
   void BeginStep() const {

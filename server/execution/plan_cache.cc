@@ -228,18 +228,23 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
   std::string made;
   if (invocation.plan_key.empty()) made = PlanKeyOf(invocation);
   const std::string& key = made.empty() ? invocation.plan_key : made;
-  auto found = by_key_.find(key);
-  // Its launch failed, so stage one runs again.
-  if (found != by_key_.end() && found->second->plan->is_broken_) {
-    Remove(found->second);
-    found = by_key_.end();
+  // Often it is the one that was used last: comparing its key costs less than a hash.
+  const bool is_last = !entries_.empty() && entries_.front().key == key;
+  auto found = is_last ? entries_.begin() : entries_.end();
+  if (const auto known = is_last ? by_key_.end() : by_key_.find(key); known != by_key_.end()) {
+    found = known->second;
   }
-  if (found != by_key_.end()) {
-    entries_.splice(entries_.begin(), entries_, found->second);
-    found->second->run = run_;
-    found->second->plan->KeepFor(account);
+  // Its launch failed, so stage one runs again.
+  if (found != entries_.end() && found->plan->is_broken_) {
+    Remove(found);
+    found = entries_.end();
+  }
+  if (found != entries_.end()) {
+    entries_.splice(entries_.begin(), entries_, found);
+    found->run = run_;
+    found->plan->KeepFor(account);
     // A plan that runs once remembers the workspace only.
-    return Lease{found->second->plan, /*is_hit=*/found->second->plan->executor_ != nullptr};
+    return Lease{found->plan, /*is_hit=*/found->plan->executor_ != nullptr};
   }
   PlanCacheCounters::Operator& counters = counters_.of[invocation.op->index];
   auto plan = std::shared_ptr<Plan>(new Plan(acl_, invocation));

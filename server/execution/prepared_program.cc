@@ -199,6 +199,10 @@ absl::StatusOr<ProgramCall> PreparedProgram::Bind(const v1::PreparedCall& call,
 absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
                                             ResidentLookup find_resident,
                                             ProgramCall* bound) const {
+  // The usual case of programs that keep no state.
+  if (residents_.empty() && call.residents().empty() && call.versions().empty()) {
+    return absl::OkStatus();
+  }
   // Tensors of the call come first in residents_, then those that the template names
   // (Binder::PlaceInputs); `next` counts the former.
   absl::flat_hash_map<const ResidentTensor*, size_t> seen;

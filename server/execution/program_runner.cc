@@ -46,14 +46,15 @@ absl::Status ProgramRun::InInvocation(uint32_t index, const absl::Status& status
 }
 
 bool ProgramRun::Queue() {
-  status_ = call_.Check();
+  status_ = call_.Check(context_.start);
   if (status_.ok()) status_ = CheckResidents();
   if (!status_.ok()) return true;
   TakeCapturedRun();
   // A captured run has its plans.
   if (captured_ == nullptr) status_ = FindPlans();
-  // A call that was cancelled meanwhile gets no further than this stage; likewise below.
-  if (status_.ok()) status_ = call_.Check();
+  // A call that was cancelled meanwhile gets no further than this stage; likewise below. Without a
+  // stage one there was hardly a meanwhile.
+  if (status_.ok() && result_.plan_misses > 0) status_ = call_.Check();
   clock_.Book(Stage::kPrepare);
   if (status_.ok()) {
     // A request that waits for memory of other requests is not held up by the device.
@@ -187,7 +188,7 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
   if (!context_.may_wait && is_capture_due) return false;
   if (is_capture_due) BeginCapture();
   // Copies from pageable memory wait for the device.
-  if (!context_.may_wait && !FitsStaging()) return false;
+  if (!context_.may_wait && !FitsStaging(PayloadExtent())) return false;
   for (const BoundResult& result : program_.results) {
     const OutputRef& source = result.source;
     const BoundOutput& bound = program_.output(source);
@@ -202,15 +203,13 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
       output.range = bound_.windows[*bound.window].range;
       continue;
     }
-    OPSERVE_ASSIGN_OR_RETURN(std::optional<PinnedBuffer> buffer, TakePinned(NumBytes(bound.spec)));
-    if (!buffer) return false;
-    output.data = *std::move(buffer);
+    OPSERVE_ASSIGN_OR_RETURN(const bool is_there, TakePinned(NumBytes(bound.spec), &output.data));
+    if (!is_there) return false;
   }
   // A captured run has its memory, to which its graph refers by address.
   if (memory_.data() == nullptr) {
-    OPSERVE_ASSIGN_OR_RETURN(std::optional<DeviceBuffer> memory, TakeDeviceMemory());
-    if (!memory) return false;
-    memory_ = *std::move(memory);
+    OPSERVE_ASSIGN_OR_RETURN(const bool is_there, TakeDeviceMemory());
+    if (!is_there) return false;
   }
   result_.device_memory_bytes = memory_.size();
   OPSERVE_RETURN_IF_ERROR(TakeKeptMemory());
@@ -251,23 +250,30 @@ bool ProgramRun::IsWorkedIn(size_t kept) const {
          bound_.kept[kept]->content == bound_.residents[*one.replaced].tensor->content;
 }
 
-absl::StatusOr<std::optional<PinnedBuffer>> ProgramRun::TakePinned(uint64_t bytes) {
-  if (!context_.may_wait) return context_.pinned.TryAllocate(bytes, context_.pinned_allowance);
-  OPSERVE_ASSIGN_OR_RETURN(PinnedBuffer buffer,
-                           context_.pinned.Allocate(bytes, context_.pinned_allowance));
-  return std::optional(std::move(buffer));
+absl::StatusOr<bool> ProgramRun::TakePinned(uint64_t bytes, PinnedBuffer* to) {
+  if (!context_.may_wait) {
+    auto buffer = context_.pinned.TryAllocate(bytes, context_.pinned_allowance);
+    if (buffer) *to = *std::move(buffer);
+    return buffer.has_value();
+  }
+  OPSERVE_ASSIGN_OR_RETURN(*to, context_.pinned.Allocate(bytes, context_.pinned_allowance));
+  return true;
 }
 
-absl::StatusOr<std::optional<DeviceBuffer>> ProgramRun::TakeDeviceMemory() {
+absl::StatusOr<bool> ProgramRun::TakeDeviceMemory() {
   DeviceMemoryPool& pool = context_.lane.device().memory();
   DeviceMemoryPool::Allocation allocation = {.bytes = plan().total_bytes,
                                              .stream = stream_,
                                              .tenant = tenant_,
                                              .is_cancelled = &call_.is_cancelled()};
-  if (!context_.may_wait) return pool.TryAllocate(allocation, &result_.pool_outcome);
+  if (!context_.may_wait) {
+    auto memory = pool.TryAllocate(allocation, &result_.pool_outcome);
+    if (memory) memory_ = *std::move(memory);
+    return memory.has_value();
+  }
   allocation.wait_until = call_.deadline();
-  OPSERVE_ASSIGN_OR_RETURN(DeviceBuffer memory, pool.Allocate(allocation, &result_.pool_outcome));
-  return std::optional(std::move(memory));
+  OPSERVE_ASSIGN_OR_RETURN(memory_, pool.Allocate(allocation, &result_.pool_outcome));
+  return true;
 }
 
 void ProgramRun::PlanPieces() {
@@ -287,7 +293,9 @@ void ProgramRun::PlanPieces() {
 }
 
 absl::Status ProgramRun::CopyInputs() {
-  OPSERVE_RETURN_IF_ERROR(FitsStaging() ? CopyPayloadsFromStaging() : CopyPayloadsDirectly());
+  const Extent extent = PayloadExtent();
+  OPSERVE_RETURN_IF_ERROR(FitsStaging(extent) ? CopyPayloadsFromStaging(extent)
+                                              : CopyPayloadsDirectly());
   OPSERVE_RETURN_IF_ERROR(CopyLiterals());
   for (size_t i = 0; i < windows_.size(); ++i) {
     OPSERVE_ASSIGN_OR_RETURN(const uint64_t bytes, windows_[i].CopyToDevice(MemoryOfWindow(i)));
@@ -309,8 +317,7 @@ ProgramRun::Extent ProgramRun::PayloadExtent() const {
 
 // All payloads by one copy from page-locked memory. The gaps between them are copied as well and
 // must not carry bytes that an earlier request left in the staging buffer.
-absl::Status ProgramRun::CopyPayloadsFromStaging() {
-  const Extent extent = PayloadExtent();
+absl::Status ProgramRun::CopyPayloadsFromStaging(const Extent& extent) {
   if (extent.size() == 0) return absl::OkStatus();
   absl::InlinedVector<size_t, 4> order;  // as they lie in device memory
   for (size_t i = 0; i < payloads_.size(); ++i) {

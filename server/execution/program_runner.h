@@ -100,8 +100,8 @@ class ProgramRun {
   absl::Status FindCopyPlans();
   // False: the memory is not free now, and the thread must not wait for it.
   absl::StatusOr<bool> TakeMemory();
-  absl::StatusOr<std::optional<PinnedBuffer>> TakePinned(uint64_t bytes);
-  absl::StatusOr<std::optional<DeviceBuffer>> TakeDeviceMemory();
+  absl::StatusOr<bool> TakePinned(uint64_t bytes, PinnedBuffer* to);
+  absl::StatusOr<bool> TakeDeviceMemory();  // to memory_
   // Takes the memory of outputs that stay; waits for it.
   absl::Status TakeKeptMemory();
   void CountPlans();
@@ -155,8 +155,10 @@ class ProgramRun {
     uint64_t size() const { return end - begin; }
   };
   Extent PayloadExtent() const;
-  bool FitsStaging() const { return PayloadExtent().size() <= context_.staging.size(); }
-  absl::Status CopyPayloadsFromStaging();
+  bool FitsStaging(const Extent& payloads) const {
+    return payloads.size() <= context_.staging.size();
+  }
+  absl::Status CopyPayloadsFromStaging(const Extent& extent);
   absl::Status CopyPayloadsDirectly();
   absl::Status CopyLiterals();
   absl::Status CopyToDevice(absl::string_view bytes, void* to);

@@ -64,7 +64,9 @@ class Tenant {
   const uint32_t id_;
   const std::string name_;
   std::atomic<uint32_t> pending_ = 0;
-  std::atomic<uint32_t> max_pending_;  // as in settings_
+  // As in settings_.
+  std::atomic<uint32_t> max_pending_;
+  std::atomic<bool> may_call_all_;
   std::atomic<uint64_t> ended_ = 0;
   std::atomic<uint64_t> failed_ = 0;
   std::atomic<int64_t> success_ns_ = 0;  // of those with success

@@ -52,7 +52,8 @@ std::optional<TraceContext> Parse(absl::string_view text) {
 }
 
 uint64_t RandomId() {
-  thread_local absl::BitGen generator;
+  // Ids need not be hard to guess, and each request takes up to three.
+  thread_local absl::InsecureBitGen generator;
   return absl::Uniform<uint64_t>(absl::IntervalOpenClosed, generator, 0, UINT64_MAX);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "grpc/impl/codegen/compression_types.h"
+#include "grpc/impl/codegen/grpc_types.h"
 #include "grpcpp/server_builder.h"
 
 namespace opserve::server {
@@ -12,6 +13,9 @@ namespace opserve::server {
 inline void RefuseCompression(grpc::ServerBuilder* builder) {
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  // Nothing is left for gRPC's filters of messages to do, which each call would go through.
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
 }  // namespace opserve::server

@@ -5,15 +5,16 @@
 #include <cstdint>
 
 #include "absl/hash/hash.h"
-#include "grpcpp/server_context.h"
+#include "absl/strings/string_view.h"
 
 namespace opserve::server {
 
-// A number for the call's connection and its tenant: behind a proxy several tenants may share a
-// connection. Never 0. A peer's name is that of one connection, and the hash is seeded anew in each
-// process, so clients cannot choose the ones that they share a number with.
-inline uint64_t ConnectionKey(const grpc::ServerContextBase& rpc, uint32_t tenant) {
-  return std::max<uint64_t>(absl::HashOf(rpc.peer(), tenant), 1);
+// A number for the connection of a call, ServerContext::peer(), and its tenant: behind a proxy
+// several tenants may share a connection. Never 0. A peer's name is that of one connection, and the
+// hash is seeded anew in each process, so clients cannot choose the ones that they share a number
+// with.
+inline uint64_t ConnectionKey(absl::string_view peer, uint32_t tenant) {
+  return std::max<uint64_t>(absl::HashOf(peer, tenant), 1);
 }
 
 }  // namespace opserve::server

@@ -34,6 +34,7 @@ void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
                   .header = *request->header,
                   .request_bytes = request_.Length(),
                   .rpc = &rpc_,
+                  .connection = connection_,
                   .known = std::move(request->known),
                   .programs = request->programs,
                   .call = BeginCall(),

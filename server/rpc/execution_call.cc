@@ -1,5 +1,8 @@
 #include "server/rpc/execution_call.h"
 
+#include <string>
+
+#include "server/rpc/connection_key.h"
 #include "server/rpc/execution_start.h"
 #include "server/rpc/message_bytes.h"
 #include "server/rpc/status_conversion.h"
@@ -27,13 +30,15 @@ void ExecutionCall::OnArrival(bool ok) {
   events_to_come_ = 2;
   // The next call is awaited before this one is served.
   ListenForNext();
-  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
+  const std::string peer = rpc_.peer();
+  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_, peer);
   if (!tenant.ok()) {
     Answer(RefuseMessage(tenant.status(), nullptr, clock, rpc_, request_.Length()));
     return;
   }
   const absl::Status status = CheckMessageBytes(request_, context_.calls->max_message_bytes);
   if (status.ok()) {
+    connection_ = ConnectionKey(peer, (*tenant)->id());
     Start(*tenant, clock);
   } else {
     Answer(RefuseMessage(status, *tenant, clock, rpc_, request_.Length()));

@@ -2,6 +2,7 @@
 // whatever its protocol says.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/time/time.h"
@@ -50,6 +51,7 @@ class ExecutionCall {
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
   grpc::ByteBuffer request_;
+  uint64_t connection_ = 0;  // ConnectionKey, from Start on
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&rpc_};
 
  private:

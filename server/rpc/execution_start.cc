@@ -15,7 +15,6 @@
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/rpc/connection_key.h"
 #include "server/rpc/execute_response.h"
 #include "server/rpc/idempotency_cache.h"
 #include "server/rpc/message_bytes.h"
@@ -37,7 +36,7 @@ absl::Status Malformed(const absl::Status& status) {
   return InvalidCall("", "", status.message(), 0);
 }
 
-absl::StatusOr<codec::PayloadMessage> Split(codec::Slices message, uint64_t max_header_bytes,
+absl::StatusOr<codec::PayloadMessage> Split(codec::Slices&& message, uint64_t max_header_bytes,
                                             uint32_t payloads_field) {
   absl::StatusOr<codec::PayloadMessage> split =
       codec::PayloadMessage::Split(std::move(message), kMaxPayloads, payloads_field);
@@ -63,9 +62,9 @@ int OperatorOf(const Program& program) {
   return program.operator_index().value_or(RequestMetrics::kProgram);
 }
 
-absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call) {
+absl::Status CheckAccepted(const ExecuteContext& context, const CallState& call, absl::Time now) {
   return context.is_draining.load(std::memory_order_acquire) ? DrainingError(context.moved_to)
-                                                             : call.Check();
+                                                             : call.Check(now);
 }
 
 absl::Status CheckIdentity(const v1::ExecuteRequest& request) {
@@ -119,7 +118,8 @@ absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionI
   for (const v1::Invocation& invocation : input.header.invocations()) {
     OPSERVE_RETURN_IF_ERROR(input.tenant->CheckMayCall(invocation.operator_()));
   }
-  if (input.known != nullptr && IsAvailable(*input.known->program)) {
+  const bool is_prepared = input.header.has_prepared();
+  if (input.known != nullptr && !is_prepared && IsAvailable(*input.known->program)) {
     ProgramCall call;
     call.program = input.known->program;
     return call;
@@ -134,14 +134,15 @@ absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionI
   const auto find_region = [&](const v1::SharedMemoryRange& range) {
     return FindRegion(context, input, range);
   };
-  if (input.header.has_prepared()) {
-    return BindPrepared(context, *input.tenant, input.header, payload_bytes, find_resident,
-                        find_region);
+  OPSERVE_ASSIGN_OR_RETURN(
+      ProgramCall bound, is_prepared ? BindPrepared(context, *input.tenant, input.header,
+                                                    payload_bytes, find_resident, find_region)
+                                     : BindProgram(input.header, payload_bytes, *context.operators,
+                                                   context.limits, find_resident, find_region));
+  // Of a prepared program this was checked once.
+  if (!is_prepared) {
+    OPSERVE_RETURN_IF_ERROR(CheckResponseFits(*bound.program, context.max_response_bytes));
   }
-  OPSERVE_ASSIGN_OR_RETURN(ProgramCall bound,
-                           BindProgram(input.header, payload_bytes, *context.operators,
-                                       context.limits, find_resident, find_region));
-  OPSERVE_RETURN_IF_ERROR(CheckResponseFits(*bound.program, context.max_response_bytes));
   if (input.programs != nullptr && input.known == nullptr) {
     bound.program = input.programs->Keep(input.message.header(), input.header, bound);
   }
@@ -165,7 +166,8 @@ AnswerForm FormOfAnswer(const ExecutionInput& input, const Program& program) {
     return BriefForm(program, input.header.want_receipt());
   }
   AnswerForm form{.has_receipt = input.header.want_receipt()};
-  if (input.known != nullptr && !form.has_receipt) {
+  // A handle may have come back for another prepared program.
+  if (input.known != nullptr && input.known->program.get() == &program && !form.has_receipt) {
     form.header = {input.known, &input.known->answer};
     form.header_bytes = input.known->answer_bytes;
   }
@@ -259,10 +261,6 @@ bool ChangesTensors(const Program& program) {
 absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall bound,
                     std::shared_ptr<CallState> call, std::optional<uint64_t> run,
                     OnExecutionEnd on_end) {
-  // The results count against the connection until their memory is free: once an answer to be
-  // remembered is copied, else once it has been read.
-  const uint64_t connection =
-      input.connection != 0 ? input.connection : ConnectionKey(*input.rpc, input.tenant->id());
   const Program& program = *bound.program;
   const bool has_effects = program.has_effects();
   OPSERVE_RETURN_IF_ERROR(TensorEffects::CheckLeases(program, context.residents->limits()));
@@ -365,8 +363,10 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
     }
     if (end.status.ok() && checks.Draw()) CheckAgain(checks, request, end);
   };
+  // The results count against the connection until their memory is free: once an answer to be
+  // remembered is copied, else once it has been read.
   auto request = std::make_unique<ExecutionRequest>(
-      std::move(input.message), std::move(bound), call, input.tenant->id(), connection,
+      std::move(input.message), std::move(bound), call, input.tenant->id(), input.connection,
       ToPriority(input.header.priority()), context.scheduler->costs(), input.clock,
       std::move(done));
   if (!wishes.empty()) {
@@ -481,7 +481,7 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
   return split;
 }
 
-absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context, codec::Slices message,
+absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context, codec::Slices&& message,
                                             codec::HeaderArena* arena) {
   absl::StatusOr<codec::PayloadMessage> split =
       Split(std::move(message), context.calls->max_header_bytes, codec::kPayloadsField);
@@ -531,9 +531,10 @@ absl::Time RequestDeadline(const ExecuteContext& context,
 void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
   input.clock.Book(Stage::kRead);
   input.trace = input.traceparent.empty() ? TraceOf(*input.rpc) : BeginSpan(input.traceparent);
-  absl::Status status = CheckAccepted(context, *input.call);
+  const absl::Time now = absl::Now();
+  absl::Status status = CheckAccepted(context, *input.call, now);
   if (status.ok()) status = CheckIdentity(input.header);
-  if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, absl::Now());
+  if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, now);
   if (!status.ok()) {
     on_end(Refusal(context, input, status));
     return;

@@ -43,7 +43,7 @@ struct ReceivedRequest {
 
 // The same of an ExecuteRequest, whose header is read into *arena unless it is known. On a polling
 // thread. Errors: as SplitRequest.
-absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context, codec::Slices message,
+absl::StatusOr<ReceivedRequest> ReadRequest(const ExecuteContext& context, codec::Slices&& message,
                                             codec::HeaderArena* arena);
 
 // The end of a request of the call `rpc` whose message was refused before its program was read.
@@ -65,7 +65,7 @@ struct ExecutionInput {
   uint64_t request_bytes = 0;                    // of the whole message
   const grpc::ServerContextBase* rpc = nullptr;  // used only before StartExecution returns
   std::string traceparent = {};                  // the request's own; "": that of `rpc`
-  uint64_t connection = 0;                       // ConnectionKey of `rpc`; 0: to be found out
+  uint64_t connection = 0;                       // ConnectionKey of `rpc`
   // Regions that the protocol has found by name already, for the ranges of `header`, by position.
   // None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};

@@ -1,5 +1,6 @@
 #include "server/rpc/execution_stream.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,10 +46,11 @@ void ExecutionStream::OnArrival(bool ok) {
       &end_alarm_, queue_, &server_end_,
       kind_ == Kind::kSession ? absl::Now() + context_.longest_session : absl::InfiniteFuture());
   ListenForNext();
-  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_);
+  const std::string peer = rpc_.peer();
+  const absl::StatusOr<Tenant*> tenant = context_.authenticator->TenantOf(rpc_, peer);
   if (tenant.ok()) {
     tenant_ = *tenant;
-    connection_ = ConnectionKey(rpc_, tenant_->id());
+    connection_ = ConnectionKey(peer, tenant_->id());
     OnBegin();
   } else {
     EndInput(tenant.status(), StageClock());
@@ -58,10 +60,10 @@ void ExecutionStream::OnArrival(bool ok) {
   {
     absl::MutexLock lock(&mutex_);
     reads_on = NextRead();
-    sending = NextSending();
+    NextSending(&sending);
   }
   if (reads_on) stream_.Read(&message_, &read_);
-  Send(std::move(sending));
+  Send(sending);
 }
 
 void ExecutionStream::OnRead(bool ok) {
@@ -83,10 +85,10 @@ void ExecutionStream::OnRead(bool ok) {
     is_handling_ = false;
     if (!ok) input_has_ended_ = true;
     reads_on = NextRead();
-    sending = NextSending();
+    NextSending(&sending);
   }
   if (reads_on) stream_.Read(&message_, &read_);
-  Send(std::move(sending));
+  Send(sending);
   DestroyAfterLastEvent();  // a stream that the server's end has ended was still reading
 }
 
@@ -143,9 +145,9 @@ void ExecutionStream::Answer(const ExecutionEnd& end, uint64_t number, uint64_t 
       over = std::move(node.mapped());
     }
     if (!nobody_listens_) add(outgoing_);
-    sending = NextSending();
+    NextSending(&sending);
   }
-  Send(std::move(sending));
+  Send(sending);
 }
 
 void ExecutionStream::AnswerWith(grpc::ByteBuffer* answer, const ExecutionEnd& end, uint64_t number,
@@ -166,9 +168,9 @@ void ExecutionStream::Say(AddOutgoing add) {
   {
     absl::MutexLock lock(&mutex_);
     if (!nobody_listens_) add(outgoing_);
-    sending = NextSending();
+    NextSending(&sending);
   }
-  Send(std::move(sending));
+  Send(sending);
 }
 
 void ExecutionStream::AddInTurn(uint64_t number, grpc::ByteBuffer* answer,
@@ -181,7 +183,7 @@ void ExecutionStream::AddInTurn(uint64_t number, grpc::ByteBuffer* answer,
   }
 }
 
-void ExecutionStream::Send(Sending sending) {
+void ExecutionStream::Send(const Sending& sending) {
   if (sending.message.Valid()) {
     // Written through unless another follows: the operation then ends when all that was written
     // has left for the client, so nothing stays with gRPC that is not watched.
@@ -205,14 +207,14 @@ void ExecutionStream::OnWritten(bool /*ok*/) {
     being_written_ = 0;
     is_idle = Unanswered() == 0;
     reads_on = NextRead();
-    sending = NextSending();
+    NextSending(&sending);
   }
   if (is_idle && is_in_flight_) {
     context_.in_flight.Remove();
     is_in_flight_ = false;
   }
   if (reads_on) stream_.Read(&message_, &read_);
-  Send(std::move(sending));
+  Send(sending);
 }
 
 void ExecutionStream::OnEnded(bool /*ok*/) {
@@ -246,9 +248,9 @@ void ExecutionStream::OnServerEnd(bool ok) {
     }
     // The client may not send anything for hours: its next message is not waited for.
     awaits_read_ = false;
-    sending = NextSending();
+    NextSending(&sending);
   }
-  Send(std::move(sending));
+  Send(sending);
   --events_to_come_;
   DestroyAfterLastEvent();
 }
@@ -279,9 +281,9 @@ void ExecutionStream::Abandon() {
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
-    sending = NextSending();
+    NextSending(&sending);
   }
-  Send(std::move(sending));
+  Send(sending);
 }
 
 bool ExecutionStream::NextRead() {
@@ -292,19 +294,17 @@ bool ExecutionStream::NextRead() {
   return true;
 }
 
-ExecutionStream::Sending ExecutionStream::NextSending() {
-  Sending sending;
-  if (being_written_ > 0 || is_ending_) return sending;
+void ExecutionStream::NextSending(Sending* sending) {
+  if (being_written_ > 0 || is_ending_) return;
   // The answers to a message's requests travel together, where these end while it is handled.
-  if (is_handling_ && outgoing_.size() < kMostHeld) return sending;
+  if (is_handling_ && outgoing_.size() < kMostHeld) return;
   if (!outgoing_.empty()) {
-    being_written_ = outgoing_.Take(&sending.message);
-    sending.is_last = outgoing_.empty();
+    being_written_ = outgoing_.Take(&sending->message);
+    sending->is_last = outgoing_.empty();
   } else if (input_has_ended_ && !(is_reading_ && awaits_read_) && in_progress_.empty()) {
-    sending.end = end_status_;
+    sending->end = end_status_;
     is_ending_ = true;
   }
-  return sending;
 }
 
 size_t ExecutionStream::Unanswered() const {

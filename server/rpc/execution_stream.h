@@ -106,7 +106,7 @@ class ExecutionStream {
   grpc::ByteBuffer message_;  // that is to be handled
 
  private:
-  // The next thing to send; at most one of the two.
+  // The next thing to send; at most one of the two. Not moved, which would copy the message.
   struct Sending {
     grpc::ByteBuffer message;  // not valid: none
     bool is_last = false;      // that there is now
@@ -129,10 +129,11 @@ class ExecutionStream {
   bool BeginMessage() ABSL_LOCKS_EXCLUDED(mutex_);
   // Hands gRPC the choice of NextSending. Afterwards `this` must not be used by another thread than
   // the polling one: the stream's last event may have come.
-  void Send(Sending sending) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Send(const Sending& sending) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether to read now. On the polling thread: only there the number of unanswered requests falls.
   bool NextRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Sending NextSending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sets *sending, which is empty, if something is to be sent.
+  void NextSending(Sending* sending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts an answer where its turn is; takes *answer.
   void AddInTurn(uint64_t number, grpc::ByteBuffer* answer, OutgoingMessages* outgoing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

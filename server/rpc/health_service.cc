@@ -153,7 +153,7 @@ class HealthWatchCall {
     // A connection that has had one identified call may watch more services, whichever call brings
     // the watch.
     is_identified_ =
-        health_.authenticator_.TenantOf(rpc_).ok() || health_.ledger_.IsIdentified(peer_);
+        health_.authenticator_.TenantOf(rpc_, peer_).ok() || health_.ledger_.IsIdentified(peer_);
     HealthWatchCall* evicted = nullptr;
     bool has_change = false;
     bool ends = false;

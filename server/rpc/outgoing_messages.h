@@ -40,8 +40,13 @@ class OutgoingMessages {
   size_t Take(grpc::ByteBuffer* message) {
     Message& first = messages_.front();
     const size_t size = first.size;
-    if (first.frames.bytes() > 0) first.whole = first.frames.Finish();
-    message->Swap(&first.whole);
+    if (first.frames.bytes() > 0) {
+      // Swapped, since a message that moves is copied.
+      grpc::ByteBuffer frames = first.frames.Finish();
+      message->Swap(&frames);
+    } else {
+      message->Swap(&first.whole);
+    }
     messages_.pop_front();
     size_ -= size;
     return size;

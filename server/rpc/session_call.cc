@@ -85,7 +85,7 @@ void SessionCall::HandleMessage(const StageClock& clock) {
   if (!status.ok()) EndInput(status, clock);
 }
 
-absl::Status SessionCall::HandleFrame(codec::Frame frame, const StageClock& clock) {
+absl::Status SessionCall::HandleFrame(codec::Frame&& frame, const StageClock& clock) {
   if (frame.kind == FrameKind::kHello) return HandleHello(frame);
   if (!has_hello_) return Broken("the first frame must be hello");
   const bool has_body = codec::NumBytes(frame.body) > 0;
@@ -135,7 +135,7 @@ absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
   return absl::OkStatus();
 }
 
-absl::Status SessionCall::HandleRequest(codec::Frame frame, const StageClock& clock) {
+absl::Status SessionCall::HandleRequest(codec::Frame&& frame, const StageClock& clock) {
   const uint64_t number = frame.number;
   if (is_leaving_) return absl::OkStatus();  // sent before going-away arrived: not started
   if (number <= last_request_) {

@@ -26,9 +26,9 @@ class SessionCall final : public ExecutionStream {
   void SayGoingAway(absl::string_view why) override;
 
   // kInvalidArgument: the protocol does not allow the frame here.
-  absl::Status HandleFrame(codec::Frame frame, const StageClock& clock);
+  absl::Status HandleFrame(codec::Frame&& frame, const StageClock& clock);
   absl::Status HandleHello(const codec::Frame& frame);
-  absl::Status HandleRequest(codec::Frame frame, const StageClock& clock);
+  absl::Status HandleRequest(codec::Frame&& frame, const StageClock& clock);
   // Sends the answer or the error of a request. On any thread; nothing after it.
   void AnswerRequest(uint64_t number, const ExecutionEnd& end);
   // Sends a frame that is no answer.

@@ -36,7 +36,8 @@ TransferCall::~TransferCall() { context_.calls->alive.Remove(); }
 
 absl::Status TransferCall::Begin() {
   Arrive();
-  OPSERVE_ASSIGN_OR_RETURN(const Tenant* tenant, context_.authenticator->TenantOf(rpc_));
+  OPSERVE_ASSIGN_OR_RETURN(const Tenant* tenant,
+                           context_.authenticator->TenantOf(rpc_, rpc_.peer()));
   tenant_ = tenant->id();
   return CheckTaken();
 }
@@ -71,7 +72,7 @@ absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, bool is
       state_, device,
       TaskDemand{.tenant = tenant_,
                  .pinned_bytes = PinnedPool::BlockBytes(result_bytes),
-                 .connection = result_bytes > 0 ? ConnectionKey(rpc_, tenant_) : 0},
+                 .connection = result_bytes > 0 ? ConnectionKey(rpc_.peer(), tenant_) : 0},
       TransferTask::Kind{.uses_residents = result_bytes > 0, .ends_request = is_last},
       std::move(step), [this](const absl::Status& status) { EndStep(status); });
   BeginStep();

@@ -77,7 +77,8 @@ class UnaryCall {
   }
 
   absl::Status Answer(grpc::ByteBuffer* bytes) {
-    OPSERVE_ASSIGN_OR_RETURN(Tenant* const tenant, method_.authenticator->TenantOf(rpc_));
+    OPSERVE_ASSIGN_OR_RETURN(Tenant* const tenant,
+                             method_.authenticator->TenantOf(rpc_, rpc_.peer()));
     OPSERVE_RETURN_IF_ERROR(CheckHeaderBytes(request_.Length(), calls_.max_header_bytes));
     Request request;
     OPSERVE_RETURN_IF_ERROR(ParseMessage(calls_.max_message_bytes, &request_, &request));

@@ -85,8 +85,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .connection = demand.connection};
   // For a visitor: the task starts now, or waits as any other.
   if (started != nullptr) {
-    OPSERVE_ASSIGN_OR_RETURN(std::optional<Tasks::Started> at_once, tasks_.TryStart(&entry, now));
-    if (at_once) {
+    if (std::optional<Tasks::Started> at_once = tasks_.TryStart(&entry, now)) {
       CountStart(*at_once, now);
       *started = Dispatched{std::move(*task), at_once->lease, std::move(at_once->pinned)};
       return absl::OkStatus();

@@ -68,9 +68,9 @@ class DispatchQueue {
   absl::Status Push(Entry* entry, absl::Time now);
 
   // As Push and then Pop, while nothing waits (depth() is 0), without a place in the order. Nothing
-  // is returned, and *entry is not taken, if it has to wait or is late already: Push it, then Pop.
-  // Errors: those of Push.
-  absl::StatusOr<std::optional<Started>> TryStart(Entry* entry, absl::Time now);
+  // is returned, and *entry is not taken, if it has to wait, is late already or would be refused:
+  // Push it, then Pop.
+  std::optional<Started> TryStart(Entry* entry, absl::Time now);
 
   // Takes the next entry that can start, if any, and the entries that waited in vain.
   Popped Pop(absl::Time now);
@@ -190,18 +190,17 @@ absl::Status DispatchQueue<Payload>::Push(Entry* entry, absl::Time now) {
 }
 
 template <typename Payload>
-absl::StatusOr<std::optional<typename DispatchQueue<Payload>::Started>>
-DispatchQueue<Payload>::TryStart(Entry* entry, absl::Time now) {
-  OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(*entry));
-  OPSERVE_RETURN_IF_ERROR(queue_.CheckRoom(*entry));
+std::optional<typename DispatchQueue<Payload>::Started> DispatchQueue<Payload>::TryStart(
+    Entry* entry, absl::Time now) {
   // Memory that is refused here is refused again to the entry in the order, which then waits for it
   // in its turn.
-  if (std::min(entry->expiry, entry->deadline) <= now ||
+  if (std::min(entry->expiry, entry->deadline) <= now || !queue_.CheckRoom(*entry).ok() ||
       !memory_.TryTake(entry->tenant, entry->device_bytes)) {
     return std::nullopt;
   }
+  // Memory that is there now could ever be had. Ordinary memory in its place is for Push to judge.
   PinnedZones::Taken pinned = TryTakePinned(*entry);
-  if (!pinned.allowance) {
+  if (!pinned.allowance || !pinned.allowance->is_pinned) {
     memory_.Give(entry->tenant, entry->device_bytes);
     return std::nullopt;
   }

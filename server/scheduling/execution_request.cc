@@ -146,7 +146,7 @@ absl::Status ExecutionRequest::Place(absl::FunctionRef<absl::Status(ProgramCall*
 
 bool ExecutionRequest::Queue(LaneContext& lane) {
   clock_.Book(Stage::kQueue);
-  start_ = absl::Now();
+  start_ = lane.start;
   // For the hint to the caller, should the run lack memory.
   drain_time_ = lane.drain_time;
   run_.emplace(bound_, message_.payloads(), *call(), demand().tenant, lane, clock_);

@@ -174,7 +174,7 @@ bool LaneGroup::Queue(Lane& lane) {
                   absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
                   has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
                   parts_.queue.DrainTime(lane.dispatched->task->demand().tenant),
-                  may_capture ? &parts_.captured : nullptr});
+                  may_capture ? &parts_.captured : nullptr, /*on_progress=*/nullptr, lane.start});
   // A task that takes longer than it was charged for holds up other tenants from now on, not only
   // when it has ended.
   if (has_thread) {

@@ -63,7 +63,7 @@ PinnedZones::Taken PinnedZones::TryTake(Queue* queue, uint32_t tenant, uint64_t 
   const bool has_room = zones_.TryTake(tenant, bytes);
   // The caller has its answer in both cases, so it waits no longer.
   if (has_room || overflows_) {
-    Remove(queue, tenant);
+    if (!waits_.empty()) Remove(queue, tenant);
     return {.allowance = has_room ? Charge(tenant, bytes, connection)
                                   : PinnedAllowance{.charge = nullptr, .is_pinned = false}};
   }

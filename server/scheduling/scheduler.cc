@@ -71,9 +71,11 @@ absl::Status Scheduler::Submit(std::unique_ptr<LaneTask>* task) {
   if (service == nullptr) {
     return MakeError(Reason::kDeviceUnavailable, "no device is ready");
   }
-  const absl::Status offered = (*task)->CheckOfferedBy(service->device().id());
+  const absl::Status status = service->Submit(task);
   // A device that is not ready says more by its state than by the operators that it lacks.
-  if (offered.ok() || !IsReady(*service)) return service->Submit(task);
+  if (status.ok() || !IsReady(*service)) return status;
+  const absl::Status offered = (*task)->CheckOfferedBy(service->device().id());
+  if (offered.ok()) return status;
   if (!device) return NoDeviceOffers(offered);
   return WithMessage(
       absl::StrCat(offered.message(), "; the request's resident tensors are on this device"),

@@ -16,13 +16,22 @@ std::shared_ptr<Context>& BoundContext() {
   return context;
 }
 
-// The stream of a handle and the calling thread's context, which must exist.
-aclError FindStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Context>* context,
-                                std::shared_ptr<Stream>* stream) {
-  // A stream's functions need a context of the thread even for streams of other contexts.
-  RETURN_IF_FAILED(CurrentContext(context));
-  *stream =
-      handle == nullptr ? (*context)->default_stream() : Runtime::Get().streams().Find(handle);
+bool IsCurrent(const std::shared_ptr<Context>& bound) {
+  return bound != nullptr && bound->is_alive();
+}
+
+aclError NoContext() {
+  return Fail(ACL_ERROR_RT_CONTEXT_NULL, kWrongContext,
+              "this thread has no context: call aclrtSetDevice or aclrtSetCurrentContext");
+}
+
+// The stream of a handle. The calling thread must have a context.
+aclError FindStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Stream>* stream) {
+  // A stream's functions need a context of the thread even for streams of other contexts. Only the
+  // thread itself changes its context, so that none has to be held.
+  const std::shared_ptr<Context>& bound = BoundContext();
+  if (!IsCurrent(bound)) return NoContext();
+  *stream = handle == nullptr ? bound->default_stream() : Runtime::Get().streams().Find(handle);
   if (*stream != nullptr) return ACL_SUCCESS;
   return Fail(ACL_ERROR_RT_INVALID_HANDLE, kBadArgument, "stream is not a live stream");
 }
@@ -31,17 +40,12 @@ aclError FindStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Context>* co
 
 void BindContext(std::shared_ptr<Context> context) { BoundContext() = std::move(context); }
 
-bool HasCurrentContext() {
-  const std::shared_ptr<Context>& bound = BoundContext();
-  return bound != nullptr && bound->is_alive();
-}
+bool HasCurrentContext() { return IsCurrent(BoundContext()); }
 
 aclError CurrentContext(std::shared_ptr<Context>* context) {
-  if (!HasCurrentContext()) {
-    return Fail(ACL_ERROR_RT_CONTEXT_NULL, kWrongContext,
-                "this thread has no context: call aclrtSetDevice or aclrtSetCurrentContext");
-  }
-  *context = BoundContext();
+  const std::shared_ptr<Context>& bound = BoundContext();
+  if (!IsCurrent(bound)) return NoContext();
+  *context = bound;
   return ACL_SUCCESS;
 }
 
@@ -54,11 +58,10 @@ aclError UsableContext(std::shared_ptr<Context>* context) {
 }
 
 aclError FindStream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
-  std::shared_ptr<Context> context;
   std::shared_ptr<Stream> found;
-  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &context, &found));
+  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &found));
   // By the object: a context that was created anew is another one.
-  if (found->context() != context) {
+  if (found->context() != BoundContext()) {
     return Fail(ACL_ERROR_RT_STREAM_CONTEXT, kWrongContext,
                 Concat("stream ", found->id(), " of device ", found->device().id(),
                        " does not belong to this thread's context"));
@@ -68,9 +71,8 @@ aclError FindStream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
 }
 
 aclError UsableStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Stream>* stream) {
-  std::shared_ptr<Context> context;
   std::shared_ptr<Stream> found;
-  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &context, &found));
+  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &found));
   RETURN_IF_FAILED(found->device().CheckUsable());
   *stream = std::move(found);
   return ACL_SUCCESS;

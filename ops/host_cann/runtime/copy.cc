@@ -1,6 +1,7 @@
 // Copies and fills.
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "acl/acl.h"
@@ -25,19 +26,28 @@ bool FromDevice(aclrtMemcpyKind kind) {
   return kind == ACL_MEMCPY_DEVICE_TO_HOST || kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
 }
 
+// `block`: the one that MemoryTable::FindOwned finds; null: there is none, or it was not asked.
+bool IsPinned(const BlockPtr& block, const void* address, size_t bytes) {
+  if (block != nullptr && block->pinned && block->Contains(address, bytes)) return true;
+  return Runtime::Get().memory().IsPinned(address, bytes);
+}
+
 // Whether the host side of the copy may be used after the call has returned.
-bool MayRunLater(const Copy& copy) {
+bool MayRunLater(const Copy& copy, const CopyBlocks* found) {
   // A stream's task runs after the call has returned. Only page-locked memory stays where it is for
   // so long.
-  MemoryTable& memory = Runtime::Get().memory();
-  return (copy.to_device || memory.IsPinned(copy.dst, copy.Span(copy.dst_pitch))) &&
-         (copy.from_device || memory.IsPinned(copy.src, copy.Span(copy.src_pitch)));
+  const BlockPtr none;
+  const BlockPtr& to = found != nullptr ? found->to : none;
+  const BlockPtr& from = found != nullptr ? found->from : none;
+  return (copy.to_device || IsPinned(to, copy.dst, copy.Span(copy.dst_pitch))) &&
+         (copy.from_device || IsPinned(from, copy.src, copy.Span(copy.src_pitch)));
 }
 
 }  // namespace
 
-CopyBlocks::CopyBlocks(const void* dst, const void* src)
-    : to(Runtime::Get().memory().FindOwned(dst)), from(Runtime::Get().memory().FindOwned(src)) {}
+CopyBlocks::CopyBlocks(const void* dst, const void* src) {
+  std::tie(to, from) = Runtime::Get().memory().FindOwned(dst, src);
+}
 
 aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBlocks& blocks,
                       Copy* copy) {
@@ -54,9 +64,9 @@ aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBloc
                            : CheckHostMemory(blocks.from, copy->src, src_bytes, "src");
 }
 
-aclError SubmitCopy(Stream& stream, Copy copy) {
+aclError SubmitCopy(Stream& stream, Copy copy, const CopyBlocks* found) {
   // Captured streams take the task as well: Enqueue hands it to the capture.
-  copy.host_is_pinned = MayRunLater(copy);
+  copy.host_is_pinned = MayRunLater(copy, found);
   if (copy.host_is_pinned) return stream.Enqueue(MakeCopyTask(copy));
   // The rest waits for the stream, which a capture forbids.
   RETURN_IF_FAILED(CheckNotCaptured(stream));
@@ -149,7 +159,7 @@ aclError CopyInStream(void* dst, size_t room, const void* src, size_t count, acl
   RETURN_IF_FAILED(ResolveSides(target->device(), kind, blocks, &copy));
   // Its bytes are taken now, so the source need not be page-locked.
   if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) return target->Enqueue(MakeBufferedCopyTask(copy));
-  return SubmitCopy(*target, copy);
+  return SubmitCopy(*target, copy, &blocks);
 }
 
 aclError FillArguments(void* devPtr, size_t maxCount, size_t count) {

@@ -24,8 +24,9 @@ aclError ResolveSides(const Device& device, aclrtMemcpyKind kind, const CopyBloc
 
 // Copies in the stream's order. With host memory that is not page-locked the call waits for the
 // stream and returns the error of an earlier task instead of copying. 107027: the stream is
-// captured. 107041: other captures of the context do not let the thread use memory.
-aclError SubmitCopy(Stream& stream, Copy copy);
+// captured. 107041: other captures of the context do not let the thread use memory. `found`: the
+// blocks of its sides, if the caller has them.
+aclError SubmitCopy(Stream& stream, Copy copy, const CopyBlocks* found = nullptr);
 
 // Copies at once, on the calling thread. 107030: captures of the context do not let it. `held`: the
 // blocks of its sides, if the caller has them.

@@ -59,6 +59,11 @@ BlockPtr MemoryTable::FindOwned(const void* address) {
   return FindIn(owned_, address);
 }
 
+std::pair<BlockPtr, BlockPtr> MemoryTable::FindOwned(const void* first, const void* second) {
+  MutexLock lock(mutex_);
+  return {FindIn(owned_, first), FindIn(owned_, second)};
+}
+
 bool MemoryTable::InsertRegistered(BlockPtr block) {
   MutexLock lock(mutex_);
   // By device: the same memory may be registered with each.

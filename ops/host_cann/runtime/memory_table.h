@@ -22,6 +22,9 @@ class MemoryTable {
   BlockPtr TakeOwned(const void* address, MemoryBlock::Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);
   // The block of kDevice or kPinned that `address` lies in (or is just behind); null: none.
   BlockPtr FindOwned(const void* address) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those of two addresses.
+  std::pair<BlockPtr, BlockPtr> FindOwned(const void* first, const void* second)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds registered memory. False: part of it is registered with the same device.
   bool InsertRegistered(BlockPtr block) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -19,8 +19,13 @@ InferCall::InferCall(InferenceContext& context, grpc::ServerCompletionQueue* que
 
 void InferCall::Start(Tenant* tenant, const StageClock& clock) {
   StartInference(
-      inference_, {.tenant = tenant, .message = request_, .rpc = &rpc_, .clock = clock}, &echo_,
-      [this](absl::Duration timeout) { return BeginCall(timeout); },
+      inference_,
+      {.tenant = tenant,
+       .message = request_,
+       .rpc = &rpc_,
+       .connection = connection_,
+       .clock = clock},
+      &echo_, [this](absl::Duration timeout) { return BeginCall(timeout); },
       // The last use of this call by a device's thread.
       [this](const ExecutionEnd& end) { Answer(end); });
 }

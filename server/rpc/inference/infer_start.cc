@@ -43,6 +43,7 @@ void StartInference(InferenceContext& context, const InferenceInput& input, Infe
                   .header = program,
                   .request_bytes = input.message.Length(),
                   .rpc = input.rpc,
+                  .connection = input.connection,
                   .named_regions = std::move(task->regions),
                   .call = begin(task->timeout),
                   .clock = input.clock},

@@ -1,6 +1,7 @@
 // From the bytes of a ModelInferRequest to the execution that every protocol shares.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/functional/function_ref.h"
@@ -19,7 +20,8 @@ struct InferenceInput {
   Tenant* tenant = nullptr;  // the request's
   const grpc::ByteBuffer& message;
   const grpc::ServerContextBase* rpc = nullptr;
-  StageClock clock;  // running since the request's arrival
+  uint64_t connection = 0;  // ConnectionKey of `rpc`
+  StageClock clock;         // running since the request's arrival
 };
 
 // Takes the request apart, translates it and starts its execution; as StartExecution.

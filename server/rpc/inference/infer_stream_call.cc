@@ -24,7 +24,12 @@ void InferStreamCall::HandleMessage(const StageClock& clock) {
   const uint64_t number = requests_++;
   const auto echo = std::make_shared<InferEcho>();
   StartInference(
-      inference_, {.tenant = tenant_, .message = message_, .rpc = &rpc_, .clock = clock},
+      inference_,
+      {.tenant = tenant_,
+       .message = message_,
+       .rpc = &rpc_,
+       .connection = connection_,
+       .clock = clock},
       echo.get(), [&](absl::Duration timeout) { return BeginRequest(number, timeout); },
       [this, number, echo](const ExecutionEnd& end) {
         grpc::ByteBuffer message = end.status.ok() ? BuildInferStreamResponse(*echo, *end.answer)
