@@ -138,6 +138,43 @@ TEST_P(ClientProgramsTest, APreparedProgramIsCalledLikeAFunction) {
   EXPECT_EQ(step->prepared_again(), 0u);
 }
 
+TEST_P(ClientProgramsTest, ACallOfAPreparedProgramTellsWhatStays) {
+  const ResidentTensor total = Upload({0, 0});
+  Program p;
+  const InputOf x = p.Input(kFloat, {2});
+  const InputOf w = p.Input(kFloat, {2});
+  const OutputOf sum = p.Add(x, w);
+  p.Return(sum);
+  p.Keep(p.Neg(sum));
+  p.Replace(w, sum);
+  p.Replace(total, p.Add(total, x));
+  const PreparedProgram step = client().Prepare(p.request()).value();
+  const ResidentTensor changed = Upload({10, 20});
+
+  for (const float count : {1.0f, 2.0f}) {
+    const absl::StatusOr<Response> response = step({Vector({1, 2}), changed});
+
+    ASSERT_TRUE(response.ok()) << response.status();
+    ASSERT_EQ(response->results.size(), 1u);
+    EXPECT_THAT(Floats(response->results[0]), ElementsAre(10 + count, 20 + 2 * count));
+    ASSERT_EQ(response->kept.size(), 3u);
+    for (const ResidentTensor& one : response->kept) {
+      EXPECT_EQ(one.dtype, kFloat);
+      EXPECT_THAT(one.shape, ElementsAre(2));
+      EXPECT_EQ(one.device, changed.device);
+    }
+    EXPECT_EQ(response->kept[0].version, 1u);
+    EXPECT_GT(response->kept[0].lease_end, absl::Now());
+    EXPECT_THAT(Download(response->kept[0]), ElementsAre(-10 - count, -20 - 2 * count));
+    EXPECT_EQ(response->kept[1].handle, changed.handle);
+    EXPECT_EQ(response->kept[1].version, 1 + static_cast<uint64_t>(count));
+    EXPECT_EQ(response->kept[2].handle, total.handle);
+    EXPECT_EQ(response->kept[2].version, 1 + static_cast<uint64_t>(count));
+  }
+  EXPECT_THAT(Download(changed), ElementsAre(12, 24));
+  EXPECT_THAT(Download(total), ElementsAre(2, 4));
+}
+
 TEST_P(ClientProgramsTest, LargeTensorsOfTheCallersAreSentAndGivenBack) {
   constexpr int64_t kCount = 1 << 20;
   Program p;
