@@ -77,6 +77,17 @@ TEST_F(BoundProgramsTest, AnEqualMessageGetsTheProgram) {
   EXPECT_EQ(counters_.programs, 1);
 }
 
+TEST_F(BoundProgramsTest, ACallOfAPreparedProgramGetsThatVeryProgram) {
+  const ProgramCall bound = Bound(Request());
+  v1::ExecuteRequest call;
+  call.mutable_prepared()->set_program("handle");
+  EXPECT_EQ(programs_->Keep("call", call, bound), bound.program);
+  const Known known = programs_->Find("call", Payloads());
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->program, bound.program);
+  EXPECT_EQ(known->request.prepared().program(), "handle");
+}
+
 TEST_F(BoundProgramsTest, OtherMessagesDoNot) {
   Keep(Request(), "header");
   EXPECT_EQ(programs_->Find("headers", Payloads()), nullptr);
