@@ -321,6 +321,12 @@ TEST_F(ContiguousCopiesTest, ACapturedRunMakesThemToo) {
     EXPECT_EQ(result->is_replayed, i >= 2);
   }
   EXPECT_EQ(captured.replays(), 2u);
+  // A replay that fails is launched, for which the copy's plan is acquired as well.
+  InjectFaults("call=aclmdlRIExecuteAsync,code=507899,count=100");
+  const auto launched = Run(*call, {{7, 1, 2, 3, 4, 5}}, &captured);
+  ASSERT_TRUE(launched.ok()) << launched.status();
+  EXPECT_FALSE(launched->is_replayed);
+  EXPECT_THAT(ValuesOf(*launched), ElementsAre(3, 7, 9, 6, 8, 5));
 }
 
 // As a launch in the capture, the copy is renewed for the launch that follows.
