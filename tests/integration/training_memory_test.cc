@@ -1,0 +1,79 @@
+// The device memory that a training with AdamW takes at most.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/cpp/prepared_program.h"
+#include "gtest/gtest.h"
+#include "tests/await.h"
+#include "tests/integration/in_process_daemon.h"
+#include "tests/training_step.h"
+
+namespace opserve {
+namespace {
+
+using server::Config;
+using server::InProcessDaemon;
+using Inputs = std::vector<PreparedProgram::Input>;
+
+constexpr int64_t kBatch = 4;
+// Two such tensors nearly fill one of the regions of 32 MiB that the pool takes of a device: parts
+// of regions that nothing fits in are no matter of the step.
+constexpr int64_t kIn = 2000;
+constexpr int64_t kOut = 2048;
+constexpr uint64_t kParameterBytes = kIn * kOut * sizeof(float);
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value) {
+  if (!value.ok()) {
+    ADD_FAILURE() << value.status();
+    std::abort();
+  }
+  return *std::move(value);
+}
+
+// With memory for a parameter, both moments, its gradient, and 5 % beside them: launched and
+// replayed.
+TEST(TrainingMemoryTest, AStepOfAdamWNeedsNoSecondCopyOfParametersAndState) {
+  constexpr uint64_t kNeeded = 4 * kParameterBytes;
+  constexpr uint64_t kAllowed = kNeeded + kNeeded / 20;
+  for (const uint64_t captured : {uint64_t{0}, uint64_t{1} << 30}) {
+    SCOPED_TRACE(captured);
+    Config config = InProcessDaemon::OneLane();
+    // The books have a capture's memory beside that of the run, which it takes over.
+    config.workspace_max_bytes = captured > 0 ? uint64_t{1} << 30 : kAllowed;
+    config.captured_max_bytes_per_device = captured;
+    InProcessDaemon daemon(config);
+    Client& client = daemon.client();
+    const std::vector<float> x(kBatch * kIn, 1.0f / kIn);
+    const std::vector<float> target(kBatch * kOut, 1);
+    const std::vector<int64_t> none = {0};
+    const std::vector<float> zeros(kIn * kOut, 0);
+    Inputs inputs = {Tensor::Of<float>({kBatch, kIn}, x),
+                     Tensor::Of<float>({kBatch, kOut}, target)};
+    inputs.emplace_back(OrDie(client.Upload(Tensor::Of<int64_t>({1}, none))));
+    for (int i = 0; i < 3; ++i) {
+      inputs.emplace_back(OrDie(client.Upload(Tensor::Of<float>({kIn, kOut}, zeros))));
+    }
+    const PreparedProgram step = OrDie(client.Prepare(
+        AdamWStep({.batch = kBatch, .in = kIn, .out = kOut}, /*donates=*/true).request()));
+    const auto& memory = daemon.daemon().scheduler().Find(0)->device().memory();
+
+    const auto run = [&] {
+      const absl::StatusOr<Response> response = step(inputs, {.want_receipt = true});
+      EXPECT_TRUE(response.ok()) << response.status();
+      if (!response.ok()) return true;
+      EXPECT_LE(memory.statistics().peak_bytes, kAllowed);
+      return response->receipt->replayed();
+    };
+    for (int i = 0; i < 3; ++i) run();
+    if (captured > 0) {
+      EXPECT_TRUE(Await(run));
+    }
+    // The gradient is on the device, too.
+    EXPECT_GE(memory.statistics().peak_bytes, kNeeded);
+  }
+}
+
+}  // namespace
+}  // namespace opserve
