@@ -35,6 +35,9 @@ std::unique_ptr<AllocationLog> LogFor(const DeviceMemoryPool::Options& options) 
   return nullptr;
 }
 
+// Most that memory without a stream gets beyond its size, in place of a block that is split.
+constexpr size_t kMostSplinter = size_t{64} << 10;
+
 uint64_t TakenBy(size_t region_bytes) { return uint64_t{region_bytes} + kRegionOverhead; }
 
 uint64_t SumOf(const std::vector<std::unique_ptr<MemoryRegion>>& regions) {
@@ -75,6 +78,11 @@ BlockRequest DeviceMemoryPool::RequestFor(const Allocation& allocation) const {
   // Splitting for less than an eighth would leave splinters too small for any request.
   request.most_bytes = std::max(request.class_bytes, bytes + bytes / 8 + kBlockAlignment);
   request.stream = allocation.stream;
+  // What stays is what a device is full of, and takes as much as it needs.
+  if (request.stream == nullptr) {
+    request.class_bytes = request.least_bytes;
+    request.most_bytes = request.least_bytes + std::min(bytes / 8, kMostSplinter);
+  }
   // Otherwise all blocks count as one tenant's, so that neighbours always merge.
   if (options_.scrub == Scrub::kCrossTenant) request.tenant = allocation.tenant;
   return request;
