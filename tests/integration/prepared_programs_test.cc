@@ -113,6 +113,34 @@ TEST_F(PreparedProgramsTest, EachCallWorksOnItsOwnTensors) {
   }
 }
 
+// The daemon parses such calls once (BoundPrograms), and looks for the program in each.
+TEST_F(PreparedProgramsTest, EqualCallsAreAnsweredAlikeUntilTheProgramIsReleased) {
+  v1::PrepareRequest request = AddingProgram("Add", 1, kElements);
+  request.mutable_inputs(1)->set_kind(v1::ProgramInput::KIND_PAYLOAD);
+  const std::string program = Prepare(request);
+  v1::ExecuteRequest call;
+  call.mutable_prepared()->set_program(program);
+  std::string header;
+  for (const float value : {1, 2, 3}) {
+    call.clear_payloads();
+    call.add_payloads(Filled(value));
+    call.add_payloads(Filled(10));
+    v1::ExecuteResponse response;
+    const grpc::Status status = calls_.Execute(call, &response);
+    ASSERT_TRUE(status.ok()) << ToStatus(status);
+    ASSERT_EQ(response.payloads_size(), 1);
+    EXPECT_THAT(ElementsOf(response.payloads(0)), Each(10 + value));
+    response.clear_payloads();
+    if (header.empty()) header = response.SerializeAsString();
+    EXPECT_EQ(response.SerializeAsString(), header);
+  }
+  v1::ReleaseProgramsRequest release;
+  release.add_handles(program);
+  v1::ReleaseProgramsResponse released;
+  ASSERT_TRUE(calls_.ReleasePrograms(release, &released).ok());
+  EXPECT_EQ(ReasonOfCall(call), "program_unknown");
+}
+
 TEST_F(PreparedProgramsTest, WhatIsWrongIsToldAndNothingIsDone) {
   const std::string program = Prepare(Step(1));
   const std::string tensor = Upload(1);
