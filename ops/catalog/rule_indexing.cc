@@ -160,8 +160,9 @@ absl::Span<const NamedRule<ShapeRule>> IndexingRules() {
   static constexpr NamedRule<ShapeRule> kRules[] = {
       {"embedding", Embedding, 2}, {"index_select", IndexSelect, 3},
       {"topk", Topk, 3},           {"one_hot", OneHot, 2},
-      {"rows", Rows, 2},           {"take", Take, 3},
-      {"gather_nd", GatherNd, 2},  {"index", Index, 2},
+      {"rows", Rows, 2},           {"bags", Bags, 2},
+      {"take", Take, 3},           {"gather_nd", GatherNd, 2},
+      {"index", Index, 2},
   };
   return kRules;
 }
