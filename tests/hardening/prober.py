@@ -12,7 +12,7 @@ CALL_SECONDS = 5.0  # a call that takes longer has failed
 _VECTOR = np.arange(16, dtype=np.float32)
 
 
-def _probe(target, ca_file, token, is_fresh, stop, results):
+def _probe(target, ca_file, token, is_fresh, begun, stop, results):
     tls = opserve.Tls(ca_file=ca_file) if ca_file else None
     latencies, failures = [], []
     client = None
@@ -36,6 +36,7 @@ def _probe(target, ca_file, token, is_fresh, stop, results):
             failures.append(f"{type(error).__name__}: {error}"[:300])
         latencies.append(time.monotonic() - begin)
         number += 1
+        begun.set()
         if is_fresh and client is not None:
             client.close()
             client = None
@@ -44,15 +45,18 @@ def _probe(target, ca_file, token, is_fresh, stop, results):
 
 
 class Prober:
-    """Calls from a process of its own between start and stop()."""
+    """Calls from a process of its own, the first before the constructor returns, the last in stop()."""
 
     def __init__(self, address, token, is_fresh):
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
+        begun = context.Event()
         self._results = context.Queue()
         self._process = context.Process(target=_probe, daemon=True, args=(
-            address.target, address.ca_file, token, is_fresh, self._stop, self._results))
+            address.target, address.ca_file, token, is_fresh, begun, self._stop, self._results))
         self._process.start()
+        if not begun.wait(timeout=120):
+            raise AssertionError("the first call of the healthy tenant did not end")
 
     def stop(self):
         """The latencies in seconds, and a text for each failed call."""

@@ -8,6 +8,7 @@ import threading
 import grpc
 import numpy as np
 import pytest
+from counting_proxy import CountingProxy
 from formulas import normal
 
 import opserve
@@ -284,6 +285,32 @@ def test_likely_mistakes_are_named_at_once(waiting, answer, tls, remedy):
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(30)
+
+
+class ClosingProxy(CountingProxy):
+    """Ends the first connection, as a daemon does that makes room for others."""
+
+    def _accept(self):
+        client, _ = self._listener.accept()
+        client.close()
+        super()._accept()
+
+
+@pytest.mark.parametrize("call", ["a status", "a replaced tensor"])
+def test_a_new_connection_that_is_ended_is_made_again(start_daemon, waiting, call):
+    daemon = start_daemon()
+    proxy = ClosingProxy(daemon.target.removeprefix("unix:"))
+    try:
+        with opserve.Client(daemon.target) as owner:
+            tensor = owner.upload(normal(3))
+            with opserve.Client(proxy.target) as client:
+                if call == "a status":
+                    client.server_status()
+                else:  # it has run nowhere, so it may be sent again
+                    replaced(client, tensor)
+        assert not waiting.is_set()
+    finally:
+        proxy.close()
 
 
 def test_tls_against_a_plaintext_daemon_fails_at_once(start_daemon, waiting):

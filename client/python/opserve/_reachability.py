@@ -28,8 +28,9 @@ _MISTAKES = (
     "http1.x",
     "Expected SETTINGS frame",
 )
-# Causes that a restart may have for a moment; of an address that never answered, they are mistakes:
-# a server of another kind ends connections, a name or a permission is wrong.
+# Causes that a restart or a flood of connections has for a moment; of an address that never answered,
+# they are likely to be mistakes: a server of another kind ends connections, a name or a permission is
+# wrong.
 _MISTAKES_AT_FIRST = (
     "Socket closed",
     "reset by peer",
@@ -37,8 +38,9 @@ _MISTAKES_AT_FIRST = (
     "Permission denied",
 )
 
-# How `explain` begins where the call may have run.
+# How `explain` begins where the call may have run, and where it found no connection.
 _LOST = "lost the connection to the daemon"
+_UNREACHABLE = "cannot reach the daemon"
 
 _START = (
     "start opserved there, or name another daemon: Client(target) or OPSERVE_TARGET"
@@ -87,17 +89,38 @@ def was_cut(error: OpserveError) -> bool:
     )
 
 
-def is_mistake(error: OpserveError, was_reached: bool) -> bool:
-    """Whether it is of no use to try again: the target or the protocol is wrong.
+def was_unreachable(error: OpserveError) -> bool:
+    """Whether the call found no connection; of an explained error."""
+    return (
+        error.code is grpc.StatusCode.UNAVAILABLE
+        and not error.from_daemon
+        and error.message.startswith(_UNREACHABLE)
+    )
 
-    `was_reached`: whether the target has answered before.
+
+def is_mistake(error: OpserveError) -> bool:
+    """Whether it is of no use to try again: the target or the protocol is wrong."""
+    return _found_no_connection(error) and any(
+        cause in error.message for cause in _MISTAKES
+    )
+
+
+def may_be_mistake(error: OpserveError) -> bool:
+    """Whether an address that never answered is likely to be wrong, so that nobody should wait for it.
+
+    A daemon that makes room for other connections closes new ones, too, so a few attempts are of use.
     """
-    if error.code is not grpc.StatusCode.UNAVAILABLE or error.from_daemon:
-        return False
-    if not error.message.startswith(_NO_CONNECTION):
-        return False
-    causes = _MISTAKES if was_reached else _MISTAKES + _MISTAKES_AT_FIRST
-    return any(cause in error.message for cause in causes)
+    return _found_no_connection(error) and any(
+        cause in error.message for cause in _MISTAKES_AT_FIRST
+    )
+
+
+def _found_no_connection(error: OpserveError) -> bool:
+    return (
+        error.code is grpc.StatusCode.UNAVAILABLE
+        and not error.from_daemon
+        and error.message.startswith(_NO_CONNECTION)
+    )
 
 
 def explain(
@@ -128,4 +151,4 @@ def explain(
             remedy = "it may not speak TLS: leave tls= out, or name its TLS port"
         elif is_ended and not target.uri.startswith("unix:"):
             remedy = "it may expect TLS: Client(target, tls=opserve.Tls(...))"
-        error.message = f"cannot reach the daemon at {target.uri} ({cause}); {remedy}"
+        error.message = f"{_UNREACHABLE} at {target.uri} ({cause}); {remedy}"

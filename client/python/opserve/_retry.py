@@ -187,15 +187,19 @@ class Attempts:
     def wait_after(self, error: OpserveError) -> Optional[float]:
         """Seconds to wait before the next attempt; None: `error` is the outcome."""
         self._policy.was_reached |= error.from_daemon
-        is_mistake = _reachability.is_mistake(error, self._policy.was_reached)
-        is_away = _reachability.has_not_run(error)
+        is_mistake = _reachability.is_mistake(error)
+        # It is tried a few times, as an overload is, and not until the deadline.
+        is_doubtful = (
+            not self._policy.was_reached and _reachability.may_be_mistake(error)
+        )
+        has_not_run = _reachability.has_not_run(error)
         cause = error.message
         self._explain(error)
         if is_mistake:
             return None
-        if is_away:
-            if not self._repeat.waits_for_daemon:
-                return None
+        if has_not_run and not self._repeat.waits_for_daemon:
+            return None
+        if has_not_run and not is_doubtful:
             wait = self._policy.wait_for_daemon(self._waits, error)
             if wait is None:
                 return None
@@ -209,8 +213,9 @@ class Attempts:
             error.add_note_of_attempts(f"at first it was away: {self._why_away}")
         self._failures += 1
         is_refusal = isinstance(error, ResourceExhaustedError)
-        if not (
+        is_repeated = (
             self._repeat.after_refusals if is_refusal else self._repeat.after_losses
-        ):
+        )
+        if not (is_repeated or has_not_run):
             return None
         return self._policy.wait_after(self._failures, self.time_left(), error)

@@ -15,7 +15,7 @@ from typing import Any, Optional, TypeVar, Union
 import grpc
 from grpc.experimental import ChannelOptions
 
-from opserve import _connection, _process, _wire, errors
+from opserve import _connection, _process, _reachability, _wire, errors
 from opserve._call_minder import CallMinder
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
@@ -491,7 +491,26 @@ class Client(_connection.ClientBase, Operators[Any]):
                 wait = attempts.wait_after(error)
                 if wait is None:
                     raise
-            time.sleep(wait)
+                is_unreachable = _reachability.was_unreachable(error)
+            if is_unreachable:
+                self._wait_for_connection(wait)
+            else:
+                time.sleep(wait)
+
+    def _wait_for_connection(self, seconds: float) -> None:
+        """Returns once there is a connection, or after so many seconds."""
+        # The threads that make calls move a connection on while they wait for answers. These calls
+        # fail at once, and without a waiting thread gRPC looks after a new connection every 5 s.
+        channel = self._connect()
+        is_ready = threading.Event()
+
+        def change(state: grpc.ChannelConnectivity) -> None:
+            if state is grpc.ChannelConnectivity.READY:
+                is_ready.set()
+
+        channel.subscribe(change)
+        is_ready.wait(seconds)
+        channel.unsubscribe(change)
 
 
 def _with_typed_errors(call: Callable[[], T]) -> T:
