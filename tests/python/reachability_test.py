@@ -274,7 +274,7 @@ def answer_once(answer):
     ],
     ids=["http", "tls", "plaintext"],
 )
-def test_likely_mistakes_are_named_at_once(waiting, answer, tls, remedy):
+def test_likely_mistakes_are_not_waited_for(waiting, answer, tls, remedy):
     listener, thread, target = answer_once(answer)
     try:
         with pytest.raises(opserve.UnavailableError, match=remedy) as raised:

@@ -48,6 +48,8 @@ class Retry:
     A call that has certainly not run, since no connection could be made or the daemon drains,
     waits for the daemon instead, until its timeout: it counts neither as an attempt nor against
     the budget, and may be one that changes tensors. So the restart of a daemon costs time only.
+    At an address that has never answered, a connection that is ended or forbidden is likely to be
+    a mistake: it is attempted a few times, as other calls are.
 
     Attributes:
         max_attempts: of one call, the first included; 1 means never to repeat, nor to wait for
