@@ -181,8 +181,9 @@ class DeviceMemoryPool {
   // Says that everything queued on the buffer's stream so far has run, and that it is used without
   // an order from now on, as if it had been allocated so.
   void LeaveStream(const DeviceBuffer& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The opposite: from now on the buffer is used in the order of `stream`, on which nothing is
-  // queued for it yet. No effect on one that is used in a stream's order already.
+  // The opposite: from now on the buffer is used in the order of `stream`. Either nothing is queued
+  // on it for the buffer yet, or the stream was given up and keeps the buffer, once it is released,
+  // until the device is reset. No effect on one that is used in a stream's order already.
   void JoinStream(const DeviceBuffer& buffer, aclrtStream stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Says that everything queued on `stream` so far has run: blocks released on it serve any stream.

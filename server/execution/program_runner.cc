@@ -243,11 +243,14 @@ absl::Status ProgramRun::TakeKeptMemory() {
   return absl::OkStatus();
 }
 
+bool ProgramRun::HasOldMemory(size_t kept) const {
+  const std::optional<uint32_t> replaced = program_.kept[kept].replaced;
+  return replaced && bound_.kept[kept]->content == bound_.residents[*replaced].tensor->content;
+}
+
+// TakeKeptMemory decides this for each run; equal contents show that it did.
 bool ProgramRun::IsWorkedIn(size_t kept) const {
-  const KeptOutput& one = program_.kept[kept];
-  // TakeKeptMemory decides this for each run; equal contents show that it did.
-  return one.is_in_place &&
-         bound_.kept[kept]->content == bound_.residents[*one.replaced].tensor->content;
+  return program_.kept[kept].is_in_place && HasOldMemory(kept);
 }
 
 absl::StatusOr<bool> ProgramRun::TakePinned(uint64_t bytes, PinnedBuffer* to) {
@@ -525,10 +528,16 @@ void ProgramRun::Conclude() {
   const bool is_idle =
       context_.lane.stream() == stream_ && device.state() != DeviceState::kQuarantined;
   if (context_.captured != nullptr) GiveCapturedRunBack(is_idle);
+  // Resident tensors are in no stream's order, and free as soon as nobody has them. Work that could
+  // not be stopped may yet read and write them.
+  for (const BoundResident& resident : bound_.residents) {
+    if (!is_idle) device.memory().JoinStream(resident.tensor->content->memory, stream_);
+  }
   // These are used without an order from here on, so they leave before the stream's blocks do.
   if (is_idle && status_.ok()) {
-    for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
-      device.memory().LeaveStream(kept->content->memory);
+    for (size_t i = 0; i < bound_.kept.size(); ++i) {
+      // Old memory is in no order, or in that of a stream that was given up.
+      if (!HasOldMemory(i)) device.memory().LeaveStream(bound_.kept[i]->content->memory);
     }
     device.memory().StreamIsIdle(stream_, std::move(memory_));
   }

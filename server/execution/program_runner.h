@@ -174,6 +174,8 @@ class ProgramRun {
   void* MemoryOfWindow(size_t window) const;  // of one that is copied
   void* AddressOf(const BoundInput& input) const;
   void* OutputAddress(const OutputRef& output) const;
+  // Whether the output that stays is where the content was that it replaces.
+  bool HasOldMemory(size_t kept) const;
   bool IsWorkedIn(size_t kept) const;
   // Whether the output that stays is computed in the run's memory.
   bool IsStaged(size_t kept) const { return stages_kept_ && !program_.kept[kept].is_in_place; }
