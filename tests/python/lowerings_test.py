@@ -69,6 +69,31 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
     "atanh": (torch.atanh, lambda: [positive(3, 4)], {"Atanh"}),
     "asinh": (torch.asinh, lambda: [torch.randn(3, 4)], {"Asinh"}),
     "acosh": (torch.acosh, lambda: [1.5 + positive(3, 4)], {"Acosh"}),
+    "adaptive averages of equal cells": (
+        lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
+        lambda: [torch.randn(2, 3, 4, 9)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "adaptive averages of other cells": (
+        lambda x: F.adaptive_avg_pool2d(x, (3, 7)),
+        lambda: [torch.randn(2, 3, 5, 4)],
+        {"BatchMatMul"},
+    ),
+    "adaptive averages without a batch": (
+        lambda x: F.adaptive_avg_pool2d(x, (2, None)),
+        lambda: [torch.randn(3, 5, 4)],
+        {"BatchMatMul"},
+    ),
+    "adaptive averages of rows": (
+        lambda x: F.adaptive_avg_pool1d(x, 5),
+        lambda: [torch.randn(2, 3, 7)],
+        {"BatchMatMul"},
+    ),
+    "adaptive maxima": (
+        lambda x: F.adaptive_max_pool2d(x, (2, 3)),
+        lambda: [torch.randn(2, 3, 4, 9)],
+        {"MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"},
+    ),
     "prod": (torch.prod, lambda: [positive(3, 4)], {"ProdDim"}),
     "prod of none": (torch.prod, lambda: [torch.tensor(2.5)], set()),
     "prod with zeros": (torch.prod, lambda: [with_zeros(3, 4)], {"ProdDim"}),

@@ -12,6 +12,8 @@ from typing import Any, Optional
 
 import torch
 
+from opserve.torch import _adaptive_pooling
+
 Tensor = torch.Tensor
 aten = torch.ops.aten
 
@@ -232,4 +234,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._embedding_bag_dense_backward.default: _embedding_bag_dense_backward,
     aten._embedding_bag_per_sample_weights_backward.default: _per_sample_weights_backward,
     aten.native_batch_norm_backward.default: _batch_norm_backward,
+    **_adaptive_pooling.DECOMPOSITIONS,
 }
