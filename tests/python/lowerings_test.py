@@ -69,6 +69,56 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
     "atanh": (torch.atanh, lambda: [positive(3, 4)], {"Atanh"}),
     "asinh": (torch.asinh, lambda: [torch.randn(3, 4)], {"Asinh"}),
     "acosh": (torch.acosh, lambda: [1.5 + positive(3, 4)], {"Acosh"}),
+    "weight norm of rows": (
+        lambda v, g: torch._weight_norm(v, g, 0),
+        lambda: [torch.randn(4, 3, 2), torch.rand(4, 1, 1)],
+        {"ReduceSum"},
+    ),
+    "weight norm of the last axis": (
+        lambda v, g: torch._weight_norm(v, g, 2),
+        lambda: [torch.randn(4, 3, 2), torch.rand(1, 1, 2)],
+        {"ReduceSum"},
+    ),
+    "batch norm without statistics": (
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+        lambda: [torch.randn(4, 3, 5), torch.rand(3), torch.randn(3)],
+        {"BatchNorm", "BatchNormBackward"},
+    ),
+    "instance norm": (
+        F.instance_norm,
+        lambda: [torch.randn(2, 3, 5, 4)],
+        {"BatchNorm", "BatchNormBackward"},
+    ),
+    "instance norm with weights": (
+        lambda x, w, b: F.instance_norm(x, weight=w, bias=b),
+        lambda: [torch.randn(2, 3, 5), torch.rand(3), torch.randn(3)],
+        {"BatchNorm", "BatchNormBackward"},
+    ),
+    "adaptive averages of equal cells": (
+        lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
+        lambda: [torch.randn(2, 3, 4, 9)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "adaptive averages of other cells": (
+        lambda x: F.adaptive_avg_pool2d(x, (3, 7)),
+        lambda: [torch.randn(2, 3, 5, 4)],
+        {"BatchMatMul"},
+    ),
+    "adaptive averages without a batch": (
+        lambda x: F.adaptive_avg_pool2d(x, (2, None)),
+        lambda: [torch.randn(3, 5, 4)],
+        {"BatchMatMul"},
+    ),
+    "adaptive averages of rows": (
+        lambda x: F.adaptive_avg_pool1d(x, 5),
+        lambda: [torch.randn(2, 3, 7)],
+        {"BatchMatMul"},
+    ),
+    "adaptive maxima": (
+        lambda x: F.adaptive_max_pool2d(x, (2, 3)),
+        lambda: [torch.randn(2, 3, 4, 9)],
+        {"MaxPool2dWithIndices", "MaxPool2dWithIndicesBackward"},
+    ),
     "prod": (torch.prod, lambda: [positive(3, 4)], {"ProdDim"}),
     "prod of none": (torch.prod, lambda: [torch.tensor(2.5)], set()),
     "prod with zeros": (torch.prod, lambda: [with_zeros(3, 4)], {"ProdDim"}),

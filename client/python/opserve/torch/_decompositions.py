@@ -12,6 +12,8 @@ from typing import Any, Optional
 
 import torch
 
+from opserve.torch import _adaptive_pooling
+
 Tensor = torch.Tensor
 aten = torch.ops.aten
 
@@ -222,6 +224,17 @@ def _clamp(x: Tensor, low: Optional[Tensor] = None, high: Optional[Tensor] = Non
     return x if high is None else torch.minimum(x, high)
 
 
+def _weight_norm_backward(
+    gradient: Tensor, direction: Tensor, length: Tensor, norms: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """Of direction * (length / norms); a norm for each position of `dim`, the first axis or the last."""
+    axes = [axis for axis in range(direction.dim()) if axis != dim]
+    norms = norms.to(torch.promote_types(norms.dtype, torch.float32)).reshape(length.shape)
+    along = (gradient * direction).sum(axes, keepdim=True) / norms
+    of_direction = (gradient - direction * (along / norms)) * (length / norms)
+    return of_direction.to(direction.dtype), along.to(length.dtype)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.addmv.default: _addmv,
     aten.addbmm.default: _addbmm,
@@ -232,4 +245,6 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._embedding_bag_dense_backward.default: _embedding_bag_dense_backward,
     aten._embedding_bag_per_sample_weights_backward.default: _per_sample_weights_backward,
     aten.native_batch_norm_backward.default: _batch_norm_backward,
+    aten._weight_norm_interface_backward.default: _weight_norm_backward,
+    **_adaptive_pooling.DECOMPOSITIONS,
 }

@@ -169,6 +169,20 @@ def _batch_norm_in_evaluation(
     return given[:3]
 
 
+@lowers(aten._native_batch_norm_legit.no_stats)
+def _batch_norm_without_statistics(
+    b: Builder,
+    x: Value,
+    weight: Optional[Value],
+    bias: Optional[Value],
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Instance norm is made of it, too."""
+    return _batch_norm(b, x, weight, bias, None, None, True, momentum, eps)[:3]
+
+
 def _batch_norm_metas(
     x: Value, weight: Value, mean: Optional[Value], var: Optional[Value], training: bool
 ) -> list[Any]:
