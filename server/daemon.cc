@@ -166,6 +166,7 @@ Daemon::~Daemon() {
   history_.Stop();
   metrics_listener_.reset();
   admin_.reset();
+  drain_.Join();  // nobody is left to begin one, and it uses the parts that go next
   {
     // From here on UpdateHealth, which supervisors call, leaves grpc_ alone.
     absl::MutexLock lock(&health_mutex_);
@@ -388,7 +389,8 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
             config_, *std::move(bound.admin), *scheduler_,
             {.status = [this] { return AdminStatus(); },
              .reload = [this] { return AdminReload(); },
-             .list_tensors = [this](const std::string& tenant) { return AdminTensors(tenant); }}));
+             .list_tensors = [this](const std::string& tenant) { return AdminTensors(tenant); },
+             .drain = [this](absl::Time deadline) { return AdminDrain(deadline); }}));
   }
   // Its thread collects from all that was started before.
   if (bound.metrics) {
@@ -479,7 +481,9 @@ absl::StatusOr<v1::ListTensorsResponse> Daemon::AdminTensors(const std::string& 
   return response;
 }
 
-int64_t Daemon::Drain() {
+int64_t Daemon::Drain() { return *drain_.Await(absl::InfiniteFuture()); }
+
+int64_t Daemon::EndService() {
   // Health comes first, since balancers need the delay to notice. The depositor connects meanwhile,
   // but tensors go only when no new call can use or change them, and it finishes when no call is
   // left that could make new ones.
@@ -498,6 +502,17 @@ int64_t Daemon::Drain() {
   if (depositor_ != nullptr) depositor_->Finish();
   LogInfo("drained", {{"cut_off", cut_off}});
   return cut_off;
+}
+
+absl::StatusOr<v1::DrainDaemonResponse> Daemon::AdminDrain(absl::Time deadline) {
+  const std::optional<int64_t> cut_off = drain_.Await(deadline);
+  if (!cut_off) return absl::DeadlineExceededError("the daemon still drains");
+  v1::DrainDaemonResponse response;
+  response.set_cut_off_calls(static_cast<uint64_t>(*cut_off));
+  if (depositor_ != nullptr) *response.mutable_deposit() = depositor_->Status();
+  response.set_lost_tensors(depositor_ != nullptr ? response.deposit().lost_tensors()
+                                                  : residents_->Total().tensors);
+  return response;
 }
 
 v1::GetServerStatusResponse Daemon::Status() const {

@@ -17,6 +17,7 @@
 #include "server/config/config.h"
 #include "server/device/acl_library.h"
 #include "server/device/pinned_pool.h"
+#include "server/drain_once.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/resident_tensors.h"
 #include "server/identity/peers.h"
@@ -62,7 +63,7 @@ class Daemon {
   // Ends service without losing requests: health says NOT_SERVING at once, calls are taken for
   // --drain_delay more, then refused, and those in progress have --drain_timeout to end. As long,
   // resident tensors are deposited at the daemon that the configuration names. Blocks that long at
-  // most; returns how many calls did not end.
+  // most; returns how many calls did not end. Thread-safe: there is one drain, which all wait for.
   int64_t Drain();
 
   // Takes over the settings in `config` that need no restart: tenants, log level, TLS files.
@@ -97,7 +98,10 @@ class Daemon {
   absl::Status CheckTenants(const TenantsConfig& tenants) const;
   absl::StatusOr<std::vector<std::string>> TryReload(const absl::StatusOr<Config>& config)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
+  // A part of Drain: what it does, once.
+  int64_t EndService() ABSL_LOCKS_EXCLUDED(health_mutex_);
   v1::AdminStatus AdminStatus() const;
+  absl::StatusOr<v1::DrainDaemonResponse> AdminDrain(absl::Time deadline);
   absl::StatusOr<v1::ReloadResponse> AdminReload();
   // kNotFound: there never was such a tenant.
   absl::StatusOr<v1::ListTensorsResponse> AdminTensors(const std::string& name) const;
@@ -150,6 +154,8 @@ class Daemon {
   std::atomic<uint64_t> reloads_ = 0;
   std::atomic<uint64_t> failed_reloads_ = 0;
   std::atomic<uint64_t> dangerous_reloads_ = 0;  // refused, since tenants would have been lost
+
+  DrainOnce drain_{[this] { return EndService(); }};
 
   absl::Mutex health_mutex_;  // keeps changes of health in the order of the states
   enum class Service { kStarting, kOffered, kEnding };

@@ -53,6 +53,10 @@ absl::StatusOr<uint32_t> AdminClient::DrainDevice(uint32_t device, absl::Duratio
   return response.moved_requests();
 }
 
+absl::StatusOr<v1::DrainDaemonResponse> AdminClient::DrainDaemon(absl::Duration timeout) {
+  return Call(&Stub::DrainDaemon, v1::DrainDaemonRequest(), timeout);
+}
+
 absl::Status AdminClient::ResumeDevice(uint32_t device, absl::Duration timeout) {
   return Call(&Stub::ResumeDevice, About<v1::ResumeDeviceRequest>(device), timeout).status();
 }

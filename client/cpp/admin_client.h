@@ -39,6 +39,11 @@ class AdminClient {
   absl::StatusOr<uint32_t> DrainDevice(uint32_t device, absl::Duration timeout = kDefaultTimeout,
                                        Last last = Last::kDrain);
 
+  // Ends the daemon's service as SIGTERM does, deposits its resident tensors included, and waits
+  // until that is over; the daemon then waits for its end.
+  // kDeadlineExceeded: it still drains, and goes on.
+  absl::StatusOr<v1::DrainDaemonResponse> DrainDaemon(absl::Duration timeout = kDefaultTimeout);
+
   // Puts a drained or quarantined device back into service and waits until it is ready.
   // kInternal: it does not become so.
   absl::Status ResumeDevice(uint32_t device, absl::Duration timeout = kDefaultTimeout);

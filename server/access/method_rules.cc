@@ -54,6 +54,7 @@ constexpr Rule kRules[] = {
     {"/opserve.v1.AdminService/GetStatus", Access::kAdministrator},
     {"/opserve.v1.AdminService/WatchStatus", Access::kAdministrator},
     {"/opserve.v1.AdminService/DrainDevice", Access::kAdministrator},
+    {"/opserve.v1.AdminService/DrainDaemon", Access::kAdministrator},
     {"/opserve.v1.AdminService/ResumeDevice", Access::kAdministrator},
     {"/opserve.v1.AdminService/TrimPool", Access::kAdministrator},
     {"/opserve.v1.AdminService/GetPoolSnapshot", Access::kAdministrator},

@@ -126,7 +126,7 @@ absl::Status ProgramRun::CaptureOn(aclrtStream stream) {
   captured_->plans.erase(std::unique(captured_->plans.begin(), captured_->plans.end()),
                          captured_->plans.end());
   for (const std::shared_ptr<Plan>& plan : captured_->plans) {
-    plan->KeepFor(program_.host_account.get());
+    context_.plans.Keep(*plan, program_.host_account.get());
   }
   return absl::OkStatus();
 }

@@ -42,8 +42,8 @@ class HostAccount : public std::enable_shared_from_this<HostAccount> {
   // Its bytes count in `sum` until Close, beginning with `bytes` of the program itself. Before the
   // program's runs; again after Close.
   void Open(std::shared_ptr<HostSum> sum, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The program is no more. Executors that lanes keep are nobody's from now on, until another
-  // program uses them; captured runs end soon.
+  // The program is no more. Its captured runs end soon, and so do the executors that lanes keep,
+  // unless another program uses them: these count there then, and for nobody before.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,6 +78,8 @@ class HostCharge {
     return account_.get() == &account && opening_ == account.opening_.load();
   }
   bool Counts() const { return account_ != nullptr && IsIn(*account_); }
+  // Whether it counted until its account was closed.
+  bool IsOver() const { return account_ != nullptr && !IsIn(*account_); }
   // Whether it counts in the same sum as `account`.
   bool IsBeside(const HostAccount& account) const {
     return Counts() && account_->IsBeside(account);

@@ -185,29 +185,43 @@ absl::Status Plan::Launch(absl::Span<void* const> inputs, absl::Span<void* const
 }
 
 PlanCache::~PlanCache() {
-  while (!entries_.empty()) Remove(entries_.begin());
+  Entries removed;
+  absl::MutexLock lock(&mutex_);
+  while (!entries_.empty()) Remove(entries_.begin(), &removed);
 }
 
-void PlanCache::Remove(std::list<Entry>::iterator entry) {
+void PlanCache::Remove(Entries::iterator entry, Entries* removed) {
   PlanCacheCounters::Operator& counters = counters_.of[entry->op];
   counters.entries.fetch_sub(1, std::memory_order_relaxed);
   counters.objects.fetch_sub(static_cast<int64_t>(entry->plan->arguments_->size()),
                              std::memory_order_relaxed);
   by_key_.erase(entry->key);
-  entries_.erase(entry);
+  removed->splice(removed->begin(), entries_, entry);
 }
 
-void PlanCache::Evict(std::list<Entry>::iterator entry) {
+void PlanCache::Evict(Entries::iterator entry, Entries* removed) {
   counters_.of[entry->op].evictions.fetch_add(1, std::memory_order_relaxed);
-  Remove(entry);
+  Remove(entry, removed);
 }
 
-bool PlanCache::MakeRoom(const HostAccount* account, const Plan& plan) {
+void PlanCache::DropUnused() {
+  Entries removed;
+  absl::MutexLock lock(&mutex_);
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    // Advanced first, since Evict takes the element away.
+    const auto current = entry++;
+    if (!current->plan->charge_.IsOver()) continue;
+    // Not at once: another program may use it all the time, and takes it over when it does.
+    if (std::exchange(current->is_unused, true)) Evict(current, &removed);
+  }
+}
+
+bool PlanCache::MakeRoom(const HostAccount* account, const Plan& plan, Entries* removed) {
   // Plans of this run are in front of all others, and stay.
   const auto is_of_run = [this](const Entry& entry) { return entry.run == run_; };
   if (entries_.size() == capacity_) {
     if (is_of_run(entries_.back())) return false;
-    Evict(std::prev(entries_.end()));
+    Evict(std::prev(entries_.end()), removed);
   }
   if (account == nullptr) return true;
   const uint64_t bytes = plan.HostBytes();
@@ -215,7 +229,8 @@ bool PlanCache::MakeRoom(const HostAccount* account, const Plan& plan) {
     if (end == entries_.begin() || is_of_run(*std::prev(end))) return false;
     const auto oldest = std::prev(end);
     if (oldest->plan->charge_.IsBeside(*account)) {
-      Evict(oldest);
+      Evict(oldest, removed);
+      removed->clear();  // its bytes are part of what the account has no room for
     } else {
       end = oldest;
     }
@@ -223,29 +238,34 @@ bool PlanCache::MakeRoom(const HostAccount* account, const Plan& plan) {
   return true;
 }
 
+PlanCache::Entries::iterator PlanCache::Find(absl::string_view key) {
+  // Often it is the one that was used last: comparing its key costs less than a hash.
+  if (!entries_.empty() && entries_.front().key == key) return entries_.begin();
+  const auto known = by_key_.find(key);
+  return known == by_key_.end() ? entries_.end() : known->second;
+}
+
 absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invocation,
                                                     HostAccount* account) {
   std::string made;
   if (invocation.plan_key.empty()) made = PlanKeyOf(invocation);
   const std::string& key = made.empty() ? invocation.plan_key : made;
-  // Often it is the one that was used last: comparing its key costs less than a hash.
-  const bool is_last = !entries_.empty() && entries_.front().key == key;
-  auto found = is_last ? entries_.begin() : entries_.end();
-  if (const auto known = is_last ? by_key_.end() : by_key_.find(key); known != by_key_.end()) {
-    found = known->second;
+  Entries removed;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = Find(key);
+    if (found != entries_.end() && !found->plan->is_broken_) {
+      entries_.splice(entries_.begin(), entries_, found);
+      found->run = run_;
+      found->is_unused = false;
+      found->plan->KeepFor(account);
+      // A plan that runs once remembers the workspace only.
+      return Lease{found->plan, /*is_hit=*/found->plan->executor_ != nullptr};
+    }
+    // Its launch failed, so stage one runs again.
+    if (found != entries_.end()) Remove(found, &removed);
   }
-  // Its launch failed, so stage one runs again.
-  if (found != entries_.end() && found->plan->is_broken_) {
-    Remove(found);
-    found = entries_.end();
-  }
-  if (found != entries_.end()) {
-    entries_.splice(entries_.begin(), entries_, found);
-    found->run = run_;
-    found->plan->KeepFor(account);
-    // A plan that runs once remembers the workspace only.
-    return Lease{found->plan, /*is_hit=*/found->plan->executor_ != nullptr};
-  }
+  removed.clear();
   PlanCacheCounters::Operator& counters = counters_.of[invocation.op->index];
   auto plan = std::shared_ptr<Plan>(new Plan(acl_, invocation));
   if (absl::Status status = plan->Prepare(); !status.ok()) {
@@ -253,8 +273,9 @@ absl::StatusOr<PlanCache::Lease> PlanCache::Acquire(const BoundInvocation& invoc
     counters.misses.fetch_add(1, std::memory_order_relaxed);
     return status;
   }
+  absl::MutexLock lock(&mutex_);
   // Only for a plan that was made: a call that fails evicts nothing.
-  if (!MakeRoom(account, *plan)) return Lease{std::move(plan), /*is_hit=*/false};
+  if (!MakeRoom(account, *plan, &removed)) return Lease{std::move(plan), /*is_hit=*/false};
   plan->KeepFor(account);
   entries_.push_front({key, invocation.op->index, plan, run_});
   // The text of the key is the entry's, which a list does not move.

@@ -1,14 +1,15 @@
 // Plans of one lane: the results of stage one for a call, kept for equal calls.
 //
 // A lane has one stream of one device under one setting of determinism and core limits for its
-// whole life, and one thread: so each lane has a cache of its own, none of these is part of the
-// key, and no lock is needed. The key is everything else stage one sees: operator, dtypes, shapes,
+// whole life, and one thread: so each lane has a cache of its own, and none of these is part of the
+// key. The key is everything else stage one sees: operator, dtypes, shapes,
 // strides, offsets, storage shapes and attributes, compared in full. Addresses are not: a plan's
 // executor is repeatable and gets them anew for every launch.
 //
 // A plan that is kept for a prepared program, here or by a captured run, counts as its tenant's
 // host memory: in the account of the program that made it, or that uses it when that one has gone.
-// If the tenant has no room, its oldest plans of the lane go first.
+// If the tenant has no room, its oldest plans of the lane go first. When the program has gone, so
+// do its plans soon, unless other calls use them.
 //
 // Some calls cannot have a repeatable executor (aclnn says 561000), and some versions of CANN have
 // none at all. Then the cache remembers the workspace size only, and stage one runs for each
@@ -23,10 +24,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/device/acl_handles.h"
 #include "server/execution/host_account.h"
@@ -58,16 +61,15 @@ class Plan {
   bool is_broken() const { return is_broken_; }
   // Host memory of the plan in a cache. That of ACL's objects is an estimate: ACL does not tell it.
   uint64_t HostBytes() const;
-  // The plan stays for a program with this account, which may be null: it counts there, unless it
-  // counts for a program already.
-  void KeepFor(HostAccount* account) {
-    if (account == nullptr || charge_.IsIn(*account) || IsKept()) return;
-    charge_ = account->Charge(HostBytes());
-  }
   bool IsKept() const { return charge_.Counts(); }
 
  private:
   friend class PlanCache;
+  // As PlanCache::Keep.
+  void KeepFor(HostAccount* account) {
+    if (account == nullptr || charge_.IsIn(*account) || IsKept()) return;
+    charge_ = account->Charge(HostBytes());
+  }
   Plan(const AclLibrary& acl, const BoundInvocation& call) : acl_(acl), call_(call) {}
 
   // Finds out the workspace, and makes an executor to keep if there can be one.
@@ -89,7 +91,7 @@ class Plan {
   ExecutorHandle executor_;                     // null: stage one runs for each launch
   bool is_broken_ = false;                      // a launch failed: not to be used again
   uint64_t workspace_bytes_ = 0;
-  HostCharge charge_;
+  HostCharge charge_;  // written by the lane's thread, with the mutex of its cache held
 };
 
 // Everything of a call that its plan depends on, as bytes: equal for equal plans only.
@@ -99,7 +101,7 @@ std::string PlanKeyOf(const BoundInvocation& invocation);
 // plan for its workspaces.
 std::shared_ptr<const Program> WithPlans(Program program);
 
-// Used by its lane's thread.
+// Used by its lane's thread, but for DropUnused.
 class PlanCache {
  public:
   // Keeps at most `capacity` plans (at least 1); counts in `counters`.
@@ -139,7 +141,19 @@ class PlanCache {
   // recently used plan makes room, unless this run acquired it; then the lease alone has the new
   // one. `invocation` may have its key (BoundInvocation::plan_key). `account`: of its program;
   // null: the plan counts for nobody. Errors: AclCallStatus of stage one, which counts as a miss.
-  absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation, HostAccount* account = nullptr);
+  absl::StatusOr<Lease> Acquire(const BoundInvocation& invocation, HostAccount* account = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A plan of this cache's stays for a program with this account, which may be null: it counts
+  // there, unless it counts for a program already.
+  void Keep(Plan& plan, HostAccount* account) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    plan.KeepFor(account);
+  }
+
+  // Drops plans that were kept for programs that have gone, and that nothing has acquired since the
+  // call before. From any thread that is bound to the device; leases keep theirs.
+  void DropUnused() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Counts the invocation that a lease was acquired for: once, when it is certain to be run here.
   void Count(const Lease& lease);
@@ -154,20 +168,28 @@ class PlanCache {
     std::string key;
     int op;
     std::shared_ptr<Plan> plan;
-    uint64_t run;  // that acquired it last
+    uint64_t run;            // that acquired it last
+    bool is_unused = false;  // since a call of DropUnused found its program gone
   };
+  using Entries = std::list<Entry>;
 
-  void Remove(std::list<Entry>::iterator entry);
-  void Evict(std::list<Entry>::iterator entry);
+  // The entry with this key, or the end.
+  Entries::iterator Find(absl::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the entry out of the books, and out of the cache: to be destroyed without the lock where
+  // others wait for it.
+  void Remove(Entries::iterator entry, Entries* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Evict(Entries::iterator entry, Entries* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether one more plan may stay, after others have gone if need be.
-  bool MakeRoom(const HostAccount* account, const Plan& plan);
+  bool MakeRoom(const HostAccount* account, const Plan& plan, Entries* removed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AclLibrary& acl_;
   const size_t capacity_;
   PlanCacheCounters& counters_;
-  uint64_t run_ = 0;
-  std::list<Entry> entries_;  // most recently used first
-  absl::flat_hash_map<absl::string_view, std::list<Entry>::iterator> by_key_;
+  uint64_t run_ = 0;  // of the lane's thread
+  absl::Mutex mutex_;
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  absl::flat_hash_map<absl::string_view, Entries::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opserve::server

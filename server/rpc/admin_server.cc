@@ -155,6 +155,15 @@ class AdminService final : public v1::AdminService::Service {
     });
   }
 
+  grpc::Status DrainDaemon(grpc::ServerContext* rpc, const v1::DrainDaemonRequest* /*request*/,
+                           v1::DrainDaemonResponse* response) override {
+    // However late the caller's deadline is: a drain ends by itself.
+    absl::StatusOr<v1::DrainDaemonResponse> outcome =
+        hooks_.drain(absl::FromChrono(rpc->deadline()));
+    if (outcome.ok()) *response = *std::move(outcome);
+    return Audited("DrainDaemon", "", rpc, outcome.status());
+  }
+
   grpc::Status ResumeDevice(grpc::ServerContext* rpc, const v1::ResumeDeviceRequest* request,
                             v1::ResumeDeviceResponse* /*response*/) override {
     return Serve("ResumeDevice", rpc, request->device(),

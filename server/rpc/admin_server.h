@@ -31,6 +31,8 @@ class AdminServer {
     std::function<absl::StatusOr<v1::ReloadResponse>()> reload;
     // Of the tenant with this name, or of all tenants if it is "".
     std::function<absl::StatusOr<v1::ListTensorsResponse>(const std::string& tenant)> list_tensors;
+    // Ends the daemon's service and waits for that. kDeadlineExceeded: it goes on.
+    std::function<absl::StatusOr<v1::DrainDaemonResponse>(absl::Time deadline)> drain;
   };
 
   // Serves on `bound`, a Unix socket that only its owner may connect to. `scheduler` outlives the

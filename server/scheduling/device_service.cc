@@ -400,6 +400,7 @@ void DeviceService::KeepHouse() {
   device_.SampleMemory();
   captured_.DropUnusable(absl::Now());
   captured_.DestroyEnded();
+  lanes_->DropUnusedPlans();
   device_.memory().TrimDecayed(now);
   // Lanes look for them only between tasks.
   for (std::unique_ptr<LaneTask>& task : queue_.TakeExpired(now)) OnExpired(std::move(task));

@@ -69,6 +69,12 @@ void LaneGroup::AbortTask(uint32_t lane, uint64_t task) {
   stream.AbortTask(task);
 }
 
+void LaneGroup::DropUnusedPlans() {
+  for (const auto* lanes : {&lanes_, &visitors_}) {
+    for (const std::unique_ptr<Lane>& lane : *lanes) lane->plans->DropUnused();
+  }
+}
+
 absl::Time LaneGroup::AllHeldSince() const {
   absl::Time last = absl::InfinitePast();
   for (const std::unique_ptr<Lane>& lane : lanes_) last = std::max(last, lane->hold.since());

@@ -77,6 +77,10 @@ class LaneGroup {
   // is at none.
   absl::Time AllHeldSince() const;
 
+  // Has each lane forget plans of programs that have gone. The calling thread must be bound to the
+  // device.
+  void DropUnusedPlans();
+
   // As StreamLane::AbortTask; the calling thread must be bound to the device.
   void AbortTask(uint32_t lane, uint64_t task);
 

@@ -14,6 +14,7 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/integration/metric_value.h"
 #include "tests/integration/session_calls.h"
 #include "tests/integration/tensor_calls.h"
 #include "tests/seed.h"
@@ -139,6 +140,32 @@ TEST_F(PreparedProgramsTest, EqualCallsAreAnsweredAlikeUntilTheProgramIsReleased
   v1::ReleaseProgramsResponse released;
   ASSERT_TRUE(calls_.ReleasePrograms(release, &released).ok());
   EXPECT_EQ(ReasonOfCall(call), "program_unknown");
+}
+
+TEST_F(PreparedProgramsTest, NothingIsLeftOfAProgramThatIsReleased) {
+  const auto kept = [this] {
+    return MetricValue(daemon_.daemon(), "opserve_executor_cache_entries", {{"operator", "Add"}});
+  };
+  const auto bytes = [this] {
+    return MetricValue(daemon_.daemon(), "opserve_prepared_program_bytes", {});
+  };
+  const std::string tensor = Upload(0);
+  const std::string program = Prepare(Step(3));
+  for (int i = 0; i < 4; ++i) {
+    v1::ExecuteResponse response;
+    const grpc::Status status = calls_.Execute(CallOf(program, tensor, 2), &response);
+    ASSERT_TRUE(status.ok()) << ToStatus(status);
+  }
+  EXPECT_GT(kept(), 0);
+  EXPECT_GT(bytes(), 0);
+
+  v1::ReleaseProgramsRequest release;
+  release.add_handles(program);
+  v1::ReleaseProgramsResponse released;
+  ASSERT_TRUE(calls_.ReleasePrograms(release, &released).ok());
+
+  EXPECT_TRUE(Await([&] { return kept() == 0; })) << kept() << " left";
+  EXPECT_EQ(bytes(), 0);
 }
 
 TEST_F(PreparedProgramsTest, WhatIsWrongIsToldAndNothingIsDone) {

@@ -16,9 +16,10 @@ using server::InProcessDaemon;
 using Inputs = std::vector<PreparedProgram::Input>;
 
 constexpr int64_t kBatch = 4;
-// Two such tensors nearly fill one of the regions of 32 MiB that the pool takes of a device: parts
-// of regions that nothing fits in are no matter of the step.
-constexpr int64_t kIn = 2000;
+// Three such tensors, of 10.55 MiB, nearly fill one of the regions of 32 MiB that the pool takes of
+// a device: parts of regions that nothing fits in are no matter of the step. In blocks of the next
+// size class, 11 MiB, they would need a second region, and leave no room for the gradient.
+constexpr int64_t kIn = 1350;
 constexpr int64_t kOut = 2048;
 constexpr uint64_t kParameterBytes = kIn * kOut * sizeof(float);
 

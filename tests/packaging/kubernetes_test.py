@@ -86,6 +86,16 @@ class KubernetesTest(unittest.TestCase):
             for argument in container["args"]:
                 self.assertRegex(known, rf"\s{argument.split('=')[0]}\s")
 
+    def test_the_hook_finds_the_daemon(self):
+        # tests/integration/pre_stop_test.py runs it. The image says where the socket is.
+        for objects, _, container in self.each():
+            self.assertEqual(container["lifecycle"]["preStop"]["exec"]["command"][:3],
+                             ["opserve", "admin", "drain-daemon"])
+            for name in ("Dockerfile", "Dockerfile.cann"):
+                text = (ROOT / "deploy/container" / name).read_text(encoding="utf-8")
+                target, = re.findall(r"\bOPSERVE_TARGET=(\S+)", text)
+                self.assertIn(f'listen: "{target}"', self.effective_config(objects))
+
     def test_the_configuration_is_valid_and_what_the_pod_has(self):
         for objects, pod, container in self.each():
             config = self.effective_config(objects)
@@ -113,10 +123,13 @@ class KubernetesTest(unittest.TestCase):
             self.assertIn(objects["ServiceMonitor"]["spec"]["endpoints"][0]["port"], ports)
 
     def test_a_pod_has_the_time_to_drain(self):
-        for objects, pod, _ in self.each():
+        for objects, pod, container in self.each():
             times = dict(re.findall(r'^(drain_\w+): "(\d+)s"$', self.effective_config(objects), re.M))
-            self.assertGreater(pod["spec"]["terminationGracePeriodSeconds"],
-                               int(times["drain_delay"]) + int(times["drain_timeout"]))
+            # The hook's own end is after the drain's, and before the kubelet's patience with both it and SIGTERM.
+            patience, = [int(flag.removeprefix("--timeout=").removesuffix("s")) for flag in
+                         container["lifecycle"]["preStop"]["exec"]["command"] if flag.startswith("--timeout=")]
+            self.assertGreater(patience, int(times["drain_delay"]) + int(times["drain_timeout"]))
+            self.assertGreater(pod["spec"]["terminationGracePeriodSeconds"], patience)
 
     def test_selectors_find_the_pods(self):
         for objects, pod, _ in self.each():

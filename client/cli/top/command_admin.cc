@@ -48,6 +48,17 @@ repeat the command to wait for it.
 Without its last ready device a daemon serves nothing: you are asked for the
 daemon's name first, or say --yes, as scripts must.)";
 
+constexpr char kDrainDaemonFooter[] =
+    R"(The daemon does as upon SIGTERM: its health says NOT_SERVING, it takes calls for
+drain_delay more, lets those that run end and deposits resident tensors and
+prepared programs at the daemon that its configuration names. The command ends
+when that is over, with exit code 1 if calls were cut off or tensors are lost.
+The process stays until SIGTERM, and then ends at once. If --timeout passes first,
+the daemon goes on draining: repeat the command to wait for it.
+
+There is no way back: you are asked for the daemon's name first, or say --yes, as
+scripts must. In a cluster it is the pod's preStop hook.)";
+
 constexpr char kResumeFooter[] =
     R"(The device serves again once it has computed known values right. This also ends
 a quarantine, without waiting for the daemon's next attempt.)";
@@ -134,16 +145,12 @@ std::string ResidentText(const v1::DeviceStatus& device) {
   return TensorCount(device.resident_tensors(), device.resident_bytes());
 }
 
-// Asks for the daemon's name before its last ready device is drained. kFailedPrecondition: the
+// Asks for the daemon's name before a drain with such a consequence. kFailedPrecondition: the
 // answer is another, or there is no person to ask.
 // The name and not "yes", which is typed by habit and would drain the wrong daemon.
-absl::Status ConfirmDrainOfLast(const AdminCall& call, const v1::DeviceStatus& device) {
+absl::Status ConfirmDrain(const AdminCall& call, const std::string& consequence) {
   const std::string& name = call.status.daemon();
   Terminal& terminal = call.session.terminal;
-  const std::string consequence = absl::StrCat(
-      "device ", device.device(), " is the last ready device of the ",
-      DaemonText(name, call.socket), ": until it is resumed the daemon serves nothing, and ",
-      ResidentText(device), " cannot be used");
   // A script has no person to ask; without a name there is nothing to type.
   if (terminal.answers == nullptr || name.empty()) {
     return absl::FailedPreconditionError(
@@ -165,7 +172,11 @@ absl::StatusOr<Outcome> Drain(const AdminCall& call) {
       std::count_if(call.status.devices().begin(), call.status.devices().end(), &IsReady);
   bool is_confirmed = call.arguments.is_confirmed;
   if (!is_confirmed && device != nullptr && IsReady(*device) && num_ready == 1) {
-    OPSERVE_RETURN_IF_ERROR(ConfirmDrainOfLast(call, *device));
+    OPSERVE_RETURN_IF_ERROR(
+        ConfirmDrain(call, absl::StrCat("device ", id, " is the last ready device of the ",
+                                        DaemonText(call.status.daemon(), call.socket),
+                                        ": until it is resumed the daemon serves nothing, and ",
+                                        ResidentText(*device), " cannot be used")));
     is_confirmed = true;
   }
   // Other devices may go between the question and the call; the daemon decides at once.
@@ -186,6 +197,30 @@ absl::StatusOr<Outcome> Drain(const AdminCall& call) {
     absl::StrAppend(&outcome.text, ResidentText(left), " cannot be used until it is resumed\n");
   }
   return outcome;
+}
+
+absl::StatusOr<Outcome> DrainDaemon(const AdminCall& call) {
+  if (!call.arguments.is_confirmed) {
+    OPSERVE_RETURN_IF_ERROR(ConfirmDrain(
+        call, absl::StrCat("the ", DaemonText(call.status.daemon(), call.socket),
+                           " serves nothing from then on, until it is started again")));
+  }
+  OPSERVE_ASSIGN_OR_RETURN(const v1::DrainDaemonResponse drained,
+                           call.client.DrainDaemon(call.timeout()));
+  const v1::DepositStatus& deposit = drained.deposit();
+  std::string text = "the daemon is drained and waits for SIGTERM";
+  if (drained.has_deposit()) {
+    absl::StrAppend(&text, "; ", TensorCount(deposit.moved_tensors(), deposit.moved_bytes()),
+                    " and ", FormatCount(deposit.moved_programs(), "prepared program"), " went to ",
+                    deposit.address());
+  }
+  if (drained.cut_off_calls() == 0 && drained.lost_tensors() == 0) {
+    return Outcome{absl::StrCat(text, "\n"), ToJson(drained)};
+  }
+  // A failure, so that a cluster shows it among the pod's events.
+  return absl::DataLossError(
+      absl::StrCat(text, "; ", FormatCount(drained.lost_tensors(), "resident tensor"), " lost, ",
+                   FormatCount(drained.cut_off_calls(), "call"), " cut off"));
 }
 
 absl::StatusOr<Outcome> Resume(const AdminCall& call) {
@@ -344,6 +379,8 @@ constexpr AdminCommand kCommands[] = {
      &Status},
     {"drain", "Take a device out of service without losing requests", kDrainFooter,
      Operand::kDevice, &Drain},
+    {"drain-daemon", "End the daemon's service without losing requests or tensors",
+     kDrainDaemonFooter, Operand::kNone, &DrainDaemon},
     {"resume", "Put a device back into service", kResumeFooter, Operand::kDevice, &Resume},
     {"trim", "Give the idle memory of a device's pool back", kTrimFooter, Operand::kDevice, &Trim},
     {"snapshot", "Show the memory of a device's pool, block by block", kSnapshotFooter,
@@ -387,6 +424,8 @@ void AddAdminCommand(CLI::App& app, Command* command) {
     if (kind.action == &Drain) {
       nested->add_flag("--yes", arguments->is_confirmed,
                        "Drain it even if it is the last ready device; asks nothing");
+    } else if (kind.action == &DrainDaemon) {
+      nested->add_flag("--yes", arguments->is_confirmed, "Drain it; asks nothing");
     }
     AddAdminTargetFlag(nested, &arguments->target);
     nested->footer(kind.footer);

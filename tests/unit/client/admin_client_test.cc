@@ -16,6 +16,7 @@ TEST(AdminClientTest, EachCallAsksAndAnswers) {
   EXPECT_EQ(*admin->DrainDevice(0), 3u);
   EXPECT_EQ(admin->DrainDevice(0, kDefaultTimeout, AdminClient::Last::kSpare).status().code(),
             absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(admin->DrainDaemon()->deposit().moved_tensors(), 2u);
   EXPECT_EQ(admin->ResumeDevice(0), absl::OkStatus());
   EXPECT_EQ(*admin->TrimPool(0), 4096u);
   const auto snapshot = admin->GetPoolSnapshot(0);

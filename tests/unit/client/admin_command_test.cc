@@ -161,6 +161,24 @@ TEST_F(AdminCommandTest, TheLastReadyDeviceIsDrainedForThoseWhoSaySo) {
   EXPECT_EQ(server_.admin().drains(), 2);
 }
 
+TEST_F(AdminCommandTest, ADaemonIsDrainedForThoseWhoSaySoAndWhatIsLostIsAFailure) {
+  const Output script = RunAdmin("drain-daemon");
+  EXPECT_EQ(script.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(script.err, AllOf(HasSubstr("the daemon npu7 at unix:"),
+                                HasSubstr("serves nothing from then on"), HasSubstr("--yes")));
+  EXPECT_EQ(RunAdminAndType("drain-daemon", "npu8\n").exit_code, ExitCode::kFailed);
+
+  const Output drained = RunAdminAndType("drain-daemon", "npu7\n");
+  const Output lossy = RunAdmin("drain-daemon --yes");
+
+  EXPECT_EQ(drained.exit_code, ExitCode::kOk) << drained.err;
+  EXPECT_EQ(drained.out, Who() +
+                             "the daemon is drained and waits for SIGTERM; 2 resident tensors (1.5 "
+                             "KiB) and 1 prepared program went to two:1\n");
+  EXPECT_EQ(lossy.exit_code, ExitCode::kFailed);
+  EXPECT_THAT(lossy.err, HasSubstr("1 resident tensor lost, 0 calls cut off"));
+}
+
 // They would act on the daemon of this machine instead.
 TEST_F(AdminCommandTest, TargetsOfClientsAreRefused) {
   const std::string named = " --admin-target=" + server_.admin_target();

@@ -106,6 +106,18 @@ grpc::Status TestAdminService::DrainDevice(grpc::ServerContext* context,
   return status;
 }
 
+grpc::Status TestAdminService::DrainDaemon(grpc::ServerContext* context,
+                                           const v1::DrainDaemonRequest*,
+                                           v1::DrainDaemonResponse* response) {
+  v1::DepositStatus* deposit = response->mutable_deposit();
+  deposit->set_address("two:1");
+  deposit->set_moved_tensors(2);
+  deposit->set_moved_bytes(1536);
+  deposit->set_moved_programs(1);
+  response->set_lost_tensors(daemon_drains_++ == 0 ? 0 : 1);
+  return Check(*context, /*device=*/0);
+}
+
 grpc::Status TestAdminService::ResumeDevice(grpc::ServerContext* context,
                                             const v1::ResumeDeviceRequest* request,
                                             v1::ResumeDeviceResponse*) {

@@ -12,7 +12,8 @@ namespace opserve {
 // times without waiting, then the service ends the call; one who wants an interval of 7 s is
 // refused. The only log level is debug, and the configuration cannot be reloaded. Draining moves 3
 // requests, unless the last ready device, which device 0 is, is to be spared; trimming gives 4096
-// bytes, the pool has one region of three blocks, resuming succeeds. Device 1 never ends draining.
+// bytes, the daemon itself moves two tensors and a program and then, if it is drained again, loses
+// one; the pool has one region of three blocks, resuming succeeds. Device 1 never ends draining.
 // NOT_FOUND for any other; INVALID_ARGUMENT for a call without deadline. Of the resident tensors,
 // three of 1 KiB altogether, one of the tenant "batch" is listed; "online" has none, and there is
 // no "none".
@@ -34,6 +35,8 @@ class TestAdminService final : public v1::AdminService::Service {
                       v1::ReloadResponse* response) override;
   grpc::Status DrainDevice(grpc::ServerContext* context, const v1::DrainDeviceRequest* request,
                            v1::DrainDeviceResponse* response) override;
+  grpc::Status DrainDaemon(grpc::ServerContext* context, const v1::DrainDaemonRequest* request,
+                           v1::DrainDaemonResponse* response) override;
   grpc::Status ResumeDevice(grpc::ServerContext* context, const v1::ResumeDeviceRequest* request,
                             v1::ResumeDeviceResponse* response) override;
   grpc::Status TrimPool(grpc::ServerContext* context, const v1::TrimPoolRequest* request,
@@ -44,6 +47,7 @@ class TestAdminService final : public v1::AdminService::Service {
 
   std::atomic<int> samples_ = 0;
   std::atomic<int> drains_ = 0;
+  std::atomic<int> daemon_drains_ = 0;
 };
 
 }  // namespace opserve

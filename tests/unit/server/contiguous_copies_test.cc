@@ -7,11 +7,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ops/catalog/description_text.h"
 #include "server/execution/bind_program.h"
 #include "server/execution/captured_runs.h"
 #include "server/execution/prepared_program.h"
 #include "tests/unit/server/error_detail.h"
+#include "tests/unit/server/laid_out_operators.h"
 #include "tests/unit/server/lane_fixture.h"
 
 namespace opserve::server {
@@ -19,80 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// aclnnRsubs and aclnnCat, as if they took contiguous tensors only.
-constexpr char kText[] = R"text(
-operator {
-  name: "LaidOutSub"
-  function: "aclnnRsubs"
-  summary: "out = 10 - self."
-  argument { name: "self" dtypes: "FLOAT" contiguous: true }
-  argument { name: "other" kind: SCALAR }
-  argument { name: "alpha" kind: SCALAR default: "1" }
-  argument { name: "out" role: OUTPUT dtype: "like(self)" shape: "like(self)" }
-  golden {
-    input: "self = FLOAT [1, 2]"
-    attribute: "other = 10"
-    output: "out = FLOAT [9, 8]"
-  }
-}
-operator {
-  name: "LaidOutCat"
-  function: "aclnnCat"
-  summary: "Joins tensors."
-  argument { name: "tensors" kind: TENSOR_LIST dtypes: "FLOAT" contiguous: true }
-  argument { name: "dim" kind: INT64 default: "0" }
-  argument { name: "out" role: OUTPUT dtype: "promote(tensors)" shape: "cat(tensors, dim)" }
-  golden {
-    input: "tensors.0 = FLOAT [1]"
-    output: "out = FLOAT [1]"
-  }
-}
-)text";
-
-OperatorTable TableOf(const AclLibrary& acl) {
-  auto descriptions = catalog::ReadDescriptions(kText, "pack");
-  EXPECT_TRUE(descriptions.ok()) << descriptions.status();
-  OperatorPack pack;
-  pack.name = "laid_out";
-  for (catalog::DescribedOperator& op : descriptions->operators) {
-    pack.operators.push_back(
-        {std::make_shared<const catalog::OperatorDescriptor>(std::move(op.descriptor)), op.line});
-  }
-  std::vector<OperatorPack> packs;
-  packs.push_back(std::move(pack));
-  return OperatorTable(acl, std::move(packs));
-}
-
-absl::StatusOr<std::shared_ptr<ResidentTensor>> NoResident(absl::string_view) {
-  return absl::NotFoundError("none");
-}
-
-struct View {
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides = {};
-  int64_t offset = 0;
-};
-
-void SetView(const View& view, v1::Tensor* to) {
-  to->set_dtype(v1::DATA_TYPE_FLOAT);
-  to->mutable_shape()->Add(view.shape.begin(), view.shape.end());
-  to->mutable_strides()->Add(view.strides.begin(), view.strides.end());
-  to->set_offset(view.offset);
-}
-
-// 10 - self. The caller sets the storage of `self`.
-v1::Tensor* AddSub(const View& view, v1::ExecuteRequest* request) {
-  v1::Invocation* invocation = request->add_invocations();
-  invocation->set_operator_("LaidOutSub");
-  v1::NamedAttribute* other = invocation->add_attributes();
-  other->set_name("other");
-  other->mutable_value()->set_double_value(10);
-  v1::NamedTensor* self = invocation->add_inputs();
-  self->set_name("self");
-  SetView(view, self->mutable_tensor());
-  return self->mutable_tensor();
-}
 
 class ContiguousCopiesTest : public LaneFixture {
  protected:
@@ -128,7 +54,7 @@ class ContiguousCopiesTest : public LaneFixture {
     return {values, values + data.size() / sizeof(float)};
   }
 
-  const OperatorTable table_ = TableOf(acl_);
+  const OperatorTable table_ = LaidOutOperators(acl_);
   PlanCacheCounters my_counters_{table_.operators().size()};
   std::unique_ptr<PlanCache> my_plans_;
   ProgramLimits limits_of_programs_;

@@ -2,8 +2,10 @@
 // back, and about as much as the process really holds.
 #include "server/execution/host_account.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -219,6 +221,68 @@ TEST_F(HostMemoryTest, ExecutorsOfAProgramThatHasGoneCountForTheNextThatUsesThem
   Run(second, programs, lanes_[0], /*may_capture=*/false, kOther);
   EXPECT_EQ(programs.UsageOfTenant(kOther).bytes, with_executors);
   EXPECT_EQ(programs.UsageOfAll().bytes, with_executors);
+}
+
+TEST_F(HostMemoryTest, ExecutorsOfAProgramThatHasGoneGoUnlessAnotherUsesThem) {
+  constexpr uint32_t kOther = kTenant + 1;
+  for (int i = 0; i < 2; ++i) AddLane(2 * kExecutors);
+  PreparedPrograms programs(kNoLimits);
+  const std::string stays = Prepare(Network(12), programs);
+  const std::string first = Prepare(Network(10), programs);
+  const std::string second = Prepare(Network(10), programs, kOther);
+  const auto drop_unused = [this] {
+    for (Lane& lane : lanes_) lane.plans->DropUnused();
+  };
+  Run(stays, programs, lanes_[0], /*may_capture=*/false);
+  const int64_t baseline = HostCount(OPSERVE_HOST_EXECUTORS);
+  const uint64_t bytes = programs.UsageOfTenant(kTenant).bytes;
+  for (Lane& lane : lanes_) Run(first, programs, lane, /*may_capture=*/false);
+  const int64_t executors = HostCount(OPSERVE_HOST_EXECUTORS);
+  ASSERT_EQ(executors, baseline + 2 * kExecutors);
+
+  // Those of programs that are there stay, however long they are not used.
+  for (int i = 0; i < 3; ++i) drop_unused();
+  EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), executors);
+
+  programs.Release(kTenant, {first});
+  drop_unused();
+  EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), executors);
+  // The other tenant's program uses those of one lane.
+  const uint64_t calls = HostCalls("aclnnReluGetWorkspaceSize");
+  Run(second, programs, lanes_[0], /*may_capture=*/false, kOther);
+  EXPECT_EQ(HostCalls("aclnnReluGetWorkspaceSize"), calls);
+  for (int i = 0; i < 2; ++i) drop_unused();
+  EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), baseline + kExecutors);
+
+  programs.Release(kOther, {second});
+  for (int i = 0; i < 2; ++i) drop_unused();
+  EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), baseline);
+  EXPECT_GT(programs.UsageOfTenant(kTenant).bytes, 0u);
+  EXPECT_LT(programs.UsageOfTenant(kTenant).bytes, bytes);
+  EXPECT_EQ(programs.UsageOfTenant(kOther).bytes, 0u);
+}
+
+TEST_F(HostMemoryTest, ExecutorsGoWhileTheirLaneRunsPrograms) {
+  AddLane(2 * kExecutors);
+  PreparedPrograms programs(kNoLimits);
+  std::atomic<bool> is_over = false;
+  std::thread other([this, &is_over] {
+    EXPECT_EQ(acl_.aclrtSetDevice(0), 0);
+    while (!is_over) lanes_[0].plans->DropUnused();
+  });
+  for (int i = 0; i < 50; ++i) {
+    const std::string handle = Prepare(Network(10), programs);
+    for (int run = 0; run < 3; ++run) Run(handle, programs, lanes_[0], /*may_capture=*/true);
+    programs.Release(kTenant, {handle});
+  }
+  is_over = true;
+  other.join();
+  captured_->DropAll(CapturedRuns::kReleased);
+  captured_->DestroyEnded();
+  for (int i = 0; i < 2; ++i) lanes_[0].plans->DropUnused();
+
+  EXPECT_EQ(HostCount(OPSERVE_HOST_EXECUTORS), 0);
+  EXPECT_EQ(programs.UsageOfAll().bytes, 0u);
 }
 
 TEST_F(HostMemoryTest, WithoutRoomTheTenantsOldestExecutorsGoAndNothingIsCaptured) {

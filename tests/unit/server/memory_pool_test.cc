@@ -103,6 +103,42 @@ TEST_F(MemoryPoolTest, ABlockIsAlignedWithSlackBehindItAndAnEighthAnd512BytesToo
   }
 }
 
+// What stays is lent without a stream.
+TEST_F(MemoryPoolTest, WhatStaysTakesItsOwnSizeAndNoBlockThatIsMuchLarger) {
+  const struct {
+    size_t bytes;
+    size_t most;  // of a block that is there already and is taken as a whole
+  } kCases[] = {{16 * kKiB, 18 * kKiB + 512},
+                {1025 * kKiB, 1089 * kKiB + 512},
+                {3 * kMiB + 1, 3 * kMiB + 64 * kKiB + 512}};
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.bytes);
+    CreatePool({.region_bytes = 32 * kMiB, .scrub = Scrub::kNever});
+    std::vector<DeviceBuffer> held;
+    const size_t exact = (c.bytes + 32 + 511) / 512 * 512;
+    const auto taken_by = [&, this](aclrtStream stream) {
+      const uint64_t before = pool().statistics().allocated_bytes;
+      held.push_back(Lend(c.bytes, stream));
+      return pool().statistics().allocated_bytes - before;
+    };
+
+    EXPECT_EQ(taken_by(nullptr), exact);  // of a new region
+    EXPECT_EQ(taken_by(nullptr), exact);  // of its rest
+    EXPECT_GE(taken_by(stream(0)), SizeClass(c.bytes + 32));
+
+    // Blocks that others leave behind, between some that stay.
+    {
+      std::vector<DeviceBuffer> left;
+      for (const size_t bytes : {c.most - 512, c.most}) {
+        left.push_back(Lend(bytes, nullptr));
+        held.push_back(Lend(1, nullptr));
+      }
+    }
+    EXPECT_EQ(taken_by(nullptr), c.most);  // as it is, since little is wasted
+    EXPECT_EQ(taken_by(nullptr), exact);
+  }
+}
+
 TEST_F(MemoryPoolTest, SmallRequestsShareARegionEvenIfItIsNotAligned) {
   // Regions this small come from the heap, which aligns them to 64 bytes.
   CreatePool({.region_bytes = 64 * kKiB, .scrub = Scrub::kNever});
