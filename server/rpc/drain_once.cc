@@ -1,4 +1,4 @@
-#include "server/drain_once.h"
+#include "server/rpc/drain_once.h"
 
 #include <utility>
 
