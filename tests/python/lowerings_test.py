@@ -94,6 +94,73 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         lambda: [torch.randn(2, 3, 5), torch.rand(3), torch.randn(3)],
         {"BatchNorm", "BatchNormBackward"},
     ),
+    "averages of volumes": (
+        lambda x: F.avg_pool3d(x, (2, 3, 2), (1, 2, 2), (1, 1, 0)),
+        lambda: [torch.randn(2, 3, 4, 7, 6)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "averages of volumes without their edges": (
+        lambda x: F.avg_pool3d(x, 2, count_include_pad=False),
+        lambda: [torch.randn(3, 4, 6, 5)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "local response norm": (
+        lambda x: F.local_response_norm(x, 3),
+        lambda: [torch.randn(2, 5, 4, 3)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "repeated edges of rows": (
+        lambda x: F.pad(x, (2, 1), mode="replicate"),
+        lambda: [torch.randn(2, 3, 4)],
+        set(),
+    ),
+    "repeated and cut edges of planes": (
+        lambda x: F.pad(x, (1, -1, 0, 2), mode="replicate"),
+        lambda: [torch.randn(2, 3, 4, 5)],
+        set(),
+    ),
+    "repeated edges of volumes": (
+        lambda x: F.pad(x, (1, 1, 2, 0, 0, 1), mode="replicate"),
+        lambda: [torch.randn(2, 3, 2, 3, 4)],
+        set(),
+    ),
+    "bilinear": (
+        F.bilinear,
+        lambda: [torch.randn(3, 4), torch.randn(3, 5), torch.randn(2, 4, 5), torch.randn(2)],
+        set(),
+    ),
+    "distances": (
+        lambda x, y: torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist"),
+        lambda: [torch.randn(2, 3, 4), torch.randn(2, 5, 4)],
+        set(),
+    ),
+    "distances to itself": (
+        lambda x: torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist"),
+        lambda: [torch.randn(3, 4)],
+        set(),
+    ),
+    "distances with exponent 1": (
+        lambda x, y: torch.cdist(x, y, p=1),
+        lambda: [torch.randn(3, 4), torch.randn(5, 4)],
+        set(),
+    ),
+    "diagonal": (torch.diagonal, lambda: [torch.randn(3, 5)], set()),
+    "diagonal above": (
+        lambda x: x.diagonal(2, 2, 0),
+        lambda: [torch.randn(3, 2, 4)],
+        set(),
+    ),
+    "diagonal below": (lambda x: x.diagonal(-1), lambda: [torch.randn(5, 3)], set()),
+    "gradients with strides of 0": (
+        lambda x, w: (x * w).sum(),
+        lambda: [torch.randn(3, 4), torch.randn(())],
+        set(),
+    ),
+    "results with strides of 0": (
+        lambda x: torch.meshgrid(x[0], x[1], indexing="ij")[0],
+        lambda: [torch.randn(2, 4)],
+        set(),
+    ),
     "adaptive averages of equal cells": (
         lambda x: F.adaptive_avg_pool2d(x, (2, 3)),
         lambda: [torch.randn(2, 3, 4, 9)],
@@ -265,6 +332,16 @@ def test_bags_of_float64_are_computed_here(client: opserve.Client) -> None:
     with pytest.warns(opserve.torch.LocalNodesWarning, match="_embedding_bag_backward"):
         gradients = [torch.autograd.grad(one.sum(), [weight])[0] for one in (seen, expected)]
     torch.testing.assert_close(*gradients)
+
+
+def test_norms_in_float64_are_computed_here(client: opserve.Client) -> None:
+    def f(x: Tensor) -> Tensor:
+        return torch.linalg.vector_norm(x, dtype=torch.float64)
+
+    x = torch.randn(3, 4)
+    with pytest.warns(opserve.torch.LocalNodesWarning, match="linalg_vector_norm"):
+        seen = torch.compile(f, backend=opserve.torch.backend(client))(x)
+    torch.testing.assert_close(seen, f(x))
 
 
 def test_the_recommender_has_its_bags_whole(backend: opserve.torch.Backend) -> None:

@@ -434,8 +434,12 @@ class _Runner:
         strides = fake.stride()
         if not all(isinstance(one, int) for one in strides) or strides == value.stride():
             return value
-        # autograd may look at the output with the strides that it was promised.
-        return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+        # autograd may look at the output with the strides that it was promised. Elements along an
+        # axis of stride 0 are one and the same.
+        apart = [slice(0, 1) if stride == 0 else slice(None) for stride in strides]
+        elements = value[tuple(apart)]
+        given = torch.empty_strided(elements.shape, strides, dtype=value.dtype)
+        return given.copy_(elements).expand(value.shape)
 
 
 # Forms of a tensor that a program takes.

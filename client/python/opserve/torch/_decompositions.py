@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 import torch
 
-from opserve.torch import _adaptive_pooling
+from opserve.torch import _adaptive_pooling, _distances, _volume_pooling
 
 Tensor = torch.Tensor
 aten = torch.ops.aten
@@ -235,6 +235,50 @@ def _weight_norm_backward(
     return of_direction.to(direction.dtype), along.to(length.dtype)
 
 
+def _replication_pad_backward(gradient: Tensor, x: Tensor, padding: list[int]) -> Tensor:
+    """Each element of the result is some element of x: the one at its place, or the nearest."""
+    for i, before in enumerate(padding[::2]):
+        axis = x.dim() - 1 - i
+        places = torch.arange(gradient.shape[axis], device=x.device) - before
+        nearest = places.clamp(0, x.shape[axis] - 1)
+        shape = [*gradient.shape[:axis], x.shape[axis], *gradient.shape[axis + 1 :]]
+        gradient = gradient.new_zeros(shape).index_add(axis, nearest, gradient)
+    return gradient
+
+
+def _trilinear(
+    x: Tensor,
+    y: Tensor,
+    z: Tensor,
+    new_of_x: list[int],
+    new_of_y: list[int],
+    new_of_z: list[int],
+    summed: list[int],
+    unrolled: int = 1,
+) -> Tensor:
+    """The sum of products of three tensors, each of which gets new axes first."""
+    factors = []
+    for factor, axes in ((x, new_of_x), (y, new_of_y), (z, new_of_z)):
+        for axis in sorted(axes):
+            factor = factor.unsqueeze(axis)
+        factors.append(factor)
+    return (factors[0] * factors[1] * factors[2]).sum(summed)
+
+
+def _diagonal_scatter(
+    x: Tensor, diagonal: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    matrices = x.movedim((dim1, dim2), (-2, -1))
+    rows = torch.arange(matrices.shape[-2], device=x.device).unsqueeze(1)
+    columns = torch.arange(matrices.shape[-1], device=x.device)
+    # An element of the diagonal for each row, or for each column: the others are not used.
+    axis = -1 if offset >= 0 else -2
+    count = matrices.shape[-2 if offset >= 0 else -1]
+    elements = torch.constant_pad_nd(diagonal, [0, count - diagonal.shape[-1]])
+    changed = torch.where(columns - rows == offset, elements.unsqueeze(axis), matrices)
+    return changed.movedim((-2, -1), (dim1, dim2))
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.addmv.default: _addmv,
     aten.addbmm.default: _addbmm,
@@ -246,5 +290,12 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._embedding_bag_per_sample_weights_backward.default: _per_sample_weights_backward,
     aten.native_batch_norm_backward.default: _batch_norm_backward,
     aten._weight_norm_interface_backward.default: _weight_norm_backward,
+    aten._trilinear.default: _trilinear,
+    aten.diagonal_scatter.default: _diagonal_scatter,
+    aten.replication_pad1d_backward.default: _replication_pad_backward,
+    aten.replication_pad2d_backward.default: _replication_pad_backward,
+    aten.replication_pad3d_backward.default: _replication_pad_backward,
     **_adaptive_pooling.DECOMPOSITIONS,
+    **_distances.DECOMPOSITIONS,
+    **_volume_pooling.DECOMPOSITIONS,
 }

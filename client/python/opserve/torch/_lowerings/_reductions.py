@@ -162,6 +162,8 @@ def _logsumexp(b: Builder, x: Value, dims: Any, keepdim: bool = False) -> Value:
 def _vector_norm(
     b: Builder, x: Value, ord: Any = 2, dims: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Value:
+    if b.result.dtype == torch.float64:
+        raise Unsupported("a norm in float64")
     name = str(b.result.dtype).rpartition(".")[2]
     return b.op(
         "LinalgVectorNorm", self=x, ord=ord, dims=_axes(x, dims), keep_dims=keepdim, dtype=name
