@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import threading
 import warnings
 import weakref
@@ -312,9 +313,10 @@ class _Runner:
             settle([one for one in residents.sums if len(one.terms) > 1])
         try:
             return self._run(residents, arguments)
-        except (errors.TensorLostError, errors.NotFoundError):
+        except (errors.TensorLostError, errors.NotFoundError) as error:
             if any(isinstance(one, Tensor) and one.is_meta for one in arguments):
-                raise  # the tensors that the forward pass had left are lost
+                residents.name_losses(error)
+                raise
             residents.forget_uploads()
             return self._run(residents, arguments)
 
@@ -336,11 +338,13 @@ class _Runner:
         # No other thread lets the program run before stand-ins say which results are needed.
         with residents.deferring if defers else contextlib.nullcontext():
             given = prepared.run(residents, tensors, originals, defers)
-            for one in given:
+            forward = next(_forward_numbers)
+            for i, one in enumerate(given):
                 if type(one) is tuple:
                     name = _name(one[0])
                     if name not in stand_ins:
-                        stand_ins[name] = residents.save(*one)
+                        number = forward if i >= self._returned else 0
+                        stand_ins[name] = residents.save(*one, forward=number)
             if defers and prepared.goes_ahead:
                 residents.flush()
         returned = self._returned
@@ -440,6 +444,10 @@ class _Runner:
 
 # Forms of a tensor that a program takes.
 _TENSORS = (Tensor, ResidentTensor, Pending)
+
+
+# Of forward passes, as Entry.forward has them.
+_forward_numbers = itertools.count(1)
 
 
 # Elements that _is_zero looks at before the others.
