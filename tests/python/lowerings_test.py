@@ -57,12 +57,27 @@ def table() -> list[Tensor]:
     return [torch.randn(6, 3)]
 
 
+def resized(mode: str, **options: Any) -> Callable[[Tensor], Tensor]:
+    return lambda x: F.interpolate(x, mode=mode, **options)
+
+
+def images() -> list[Tensor]:
+    return [torch.randn(2, 3, 4, 5)]
+
+
+def channels_last() -> list[Tensor]:
+    return [torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)]
+
+
 def table_and_factors() -> list[Tensor]:
     return [torch.randn(6, 3), torch.randn(7)]
 
 
 BAG = {"EmbeddingBag", "EmbeddingDenseBackward"}
 MAX_BAG = {"EmbeddingBag", "ScatterAdd"}
+PRELU = {"Prelu", "PreluBackward"}
+NEAREST = {"UpsampleNearest2dV2", "UpsampleNearest2dBackward"}
+BILINEAR = {"UpsampleBilinear2d", "UpsampleBilinear2dBackward"}
 
 # Function, arguments, and operators of the pool that it must use.
 CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
@@ -93,12 +108,41 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
     "clamp by tensors": (
         torch.clamp, lambda: [positive(3, 4), positive(4) / 2, 0.5 + positive(4) / 2], set()
     ),
-    "prelu": (F.prelu, lambda: [torch.randn(2, 3, 4), torch.rand(3)], {"Prelu"}),
-    "prelu of one slope": (F.prelu, lambda: [torch.randn(2, 3), torch.rand(1)], {"Prelu"}),
-    "prelu of a vector": (F.prelu, lambda: [torch.randn(5), torch.rand(1)], {"Prelu"}),
+    "prelu": (F.prelu, lambda: [torch.randn(2, 3, 4), torch.rand(3)], PRELU),
+    "prelu of one slope": (F.prelu, lambda: [torch.randn(2, 3), torch.rand(1)], PRELU),
+    "prelu of a vector": (F.prelu, lambda: [torch.randn(5), torch.rand(1)], PRELU),
+    "prelu in bfloat16": (
+        F.prelu, lambda: [torch.randn(2, 3).bfloat16(), torch.rand(3).bfloat16()], PRELU
+    ),
     "prelu in float64": (
         F.prelu, lambda: [torch.randn(2, 3).double(), torch.rand(3).double()], set()
     ),
+    "nearest of a size": (resized("nearest", size=(7, 3)), images, NEAREST),
+    "nearest by a factor": (resized("nearest", scale_factor=(2, 1.7)), images, NEAREST),
+    "nearest by a factor made anew": (
+        resized("nearest", scale_factor=1.7, recompute_scale_factor=True), images, NEAREST
+    ),
+    "nearest in float16": (
+        resized("nearest", size=(7, 9)), lambda: [torch.randn(1, 2, 3, 4).half()], NEAREST
+    ),
+    "nearest in float64": (
+        resized("nearest", size=(7, 9)), lambda: [torch.randn(1, 2, 3, 4).double()], set()
+    ),
+    "nearest of images with channels last": (
+        resized("nearest", size=(7, 9)), channels_last, NEAREST
+    ),
+    "bilinear of a size": (resized("bilinear", size=(7, 3)), images, BILINEAR),
+    "bilinear with corners": (
+        resized("bilinear", size=(7, 9), align_corners=True), images, BILINEAR
+    ),
+    "bilinear by a factor": (resized("bilinear", scale_factor=(2, 1.7)), images, BILINEAR),
+    "bilinear in float64": (
+        resized("bilinear", size=(7, 9)), lambda: [torch.randn(1, 2, 3, 4).double()], set()
+    ),
+    "bilinear of images with channels last": (
+        resized("bilinear", size=(7, 9)), channels_last, BILINEAR
+    ),
+    "bicubic": (resized("bicubic", size=(7, 9)), images, set()),
     "sums of bags": (bags("sum"), table, BAG),
     "sums of bags by frequency": (bags("sum", scale_grad_by_freq=True), table, BAG),
     "sums of bags with padding": (bags("sum", padding_idx=2), table, BAG),

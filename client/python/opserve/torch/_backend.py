@@ -31,6 +31,7 @@ from opserve.torch._pool_parameter import adopt
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
 from opserve.torch._prepared_plan import PreparedPlan
 from opserve.torch._residency import Residents, bring_home
+from opserve.torch._whole_functions import kept_whole
 
 Tensor = torch.Tensor
 
@@ -130,7 +131,8 @@ class Backend:
         self._compiling.inputs = inputs
         self._name_once("these parts", {part: part for part in left_out(graph)})
         try:
-            compiled: Callable[..., Any] = compiler(graph, inputs)
+            with kept_whole():
+                compiled: Callable[..., Any] = compiler(graph, inputs)
         finally:
             del self._compiling.inputs
             self._compiling.backward = None

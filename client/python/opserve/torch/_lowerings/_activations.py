@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from opserve.torch import _whole_functions  # noqa: F401  # defines torch.ops.opserve
 from opserve.torch._builder import Builder, Value
 from opserve.torch._lowerings._registry import Lowering, lowers
 from opserve.torch._lowerings._values import tensor
@@ -72,6 +73,11 @@ def _prelu(b: Builder, x: Value, weight: Value) -> Value:
     shape = torch.empty(x.shape, dtype=torch.bool, device="meta")
     is_above = b.op("GtTensor", self=x, other=zero, meta=shape)
     return b.op("SWhere", condition=is_above, self=x, other=scaled)
+
+
+@lowers(torch.ops.opserve.prelu_backward.default)
+def _prelu_backward(b: Builder, grad: Value, x: Value, weight: Value) -> tuple[Value, Value]:
+    return b.op("PreluBackward", grad_output=grad, self=x, weight=weight)
 
 
 @lowers(aten.elu.default)
