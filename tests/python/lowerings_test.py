@@ -73,6 +73,18 @@ def table_and_factors() -> list[Tensor]:
     return [torch.randn(6, 3), torch.randn(7)]
 
 
+SIGNS = torch.tensor([1.0, -1.0, -1.0, 1.0]).expand(3, 4)
+
+
+def normal() -> list[Tensor]:
+    return [torch.randn(3, 4)]
+
+
+def soft_margin(reduction: str) -> Callable[[Tensor], Tensor]:
+    return lambda x: F.soft_margin_loss(x, SIGNS, reduction=reduction)
+
+
+SOFT_MARGIN = {"SoftMarginLoss", "SoftMarginLossBackward"}
 BAG = {"EmbeddingBag", "EmbeddingDenseBackward"}
 MAX_BAG = {"EmbeddingBag", "ScatterAdd"}
 PRELU = {"Prelu", "PreluBackward"}
@@ -143,6 +155,37 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         resized("bilinear", size=(7, 9)), channels_last, BILINEAR
     ),
     "bicubic": (resized("bicubic", size=(7, 9)), images, set()),
+    "celu": (lambda x: F.celu(x, 0.7), normal, {"Celu", "EluBackward"}),
+    "threshold": (lambda x: F.threshold(x, 0.1, 20.0), normal, {"Threshold", "ThresholdBackward"}),
+    "hardshrink": (F.hardshrink, normal, {"Hardshrink", "HardshrinkBackward"}),
+    "softshrink": (
+        lambda x: F.softshrink(x, 0.3), normal, {"Softshrink", "SoftshrinkBackward"}
+    ),
+    "logit": (torch.logit, lambda: [positive(3, 4)], {"Logit", "LogitGrad"}),
+    "logit within limits": (
+        lambda x: torch.logit(x, 0.3), lambda: [positive(3, 4)], {"Logit", "LogitGrad"}
+    ),
+    "frac": (torch.frac, normal, {"Frac"}),
+    "nan_to_num": (torch.nan_to_num, lambda: [unusual(3, 4)], {"NanToNum"}),
+    "nan_to_num in bfloat16": (
+        lambda x: torch.nan_to_num(x, 2, 3), lambda: [unusual(3, 4).bfloat16()], {"NanToNum"}
+    ),
+    "isposinf": (
+        lambda x: torch.where(torch.isposinf(x), 1, x), lambda: [unusual(3, 4)], {"IsPosInf"}
+    ),
+    "isneginf": (
+        lambda x: torch.isneginf(x).logical_not() * x, normal, {"IsNegInf"}
+    ),
+    "soft_margin_loss": (soft_margin("mean"), normal, SOFT_MARGIN),
+    "soft_margin_loss summed": (soft_margin("sum"), normal, SOFT_MARGIN),
+    "soft_margin_loss of each": (soft_margin("none"), normal, SOFT_MARGIN),
+    **{
+        f"{name} in float64": (f, lambda: [positive(3, 4).double()], set())
+        for name, f in {
+            "hardshrink": F.hardshrink, "softshrink": F.softshrink, "logit": torch.logit,
+            "frac": torch.frac, "nan_to_num": torch.nan_to_num,
+        }.items()
+    },
     "sums of bags": (bags("sum"), table, BAG),
     "sums of bags by frequency": (bags("sum", scale_grad_by_freq=True), table, BAG),
     "sums of bags with padding": (bags("sum", padding_idx=2), table, BAG),

@@ -506,11 +506,14 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """How nodes are taken apart that the pool has no operator for."""
     from opserve.torch._lowerings import LOWERINGS, VIEWS
 
+    torchs = core_aten_decompositions()
     table = {
         target: function
-        for target, function in core_aten_decompositions().items()
+        for target, function in torchs.items()
         if target not in LOWERINGS and target not in VIEWS
     }
+    for target in _decompositions.WHOLE_IN_TRAININGS:
+        table[target] = _decompositions.of_other_dtypes(torchs[target])
     table.update(_decompositions.DECOMPOSITIONS)
     return table
 

@@ -19,8 +19,8 @@ Tensor = torch.Tensor
 aten = torch.ops.aten
 _Key = torch._C.DispatchKey
 
-# That the pool's gradients of these functions have; others are taken apart.
-_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+# Of trainings: those that the pool's gradients have. In other ones functions are taken apart.
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 _lock = threading.RLock()  # guards the functions that torch has for these
 
@@ -59,7 +59,7 @@ class _Prelu(torch.autograd.Function):
 
 
 def _prelu(torchs: Callable[..., Tensor], x: Tensor, weight: Tensor) -> Tensor:
-    if x.dtype not in _DTYPES or weight.dtype != x.dtype:
+    if x.dtype not in DTYPES or weight.dtype != x.dtype:
         return torchs(x, weight)
     result: Tensor = _Prelu.apply(x, weight)
     return result
@@ -71,7 +71,7 @@ def _nearest(
     size: Optional[Sequence[int]],
     factors: Optional[Sequence[float]],
 ) -> Tensor:
-    if x.dtype not in _DTYPES:
+    if x.dtype not in DTYPES:
         return torchs(x, size, factors)
     size = upsample_compute_output_size(x.shape, size, factors)
     result: Tensor = aten.upsample_nearest2d.default(x, size, *(factors or ()))
@@ -85,7 +85,7 @@ def _bilinear(
     align_corners: bool,
     factors: Optional[Sequence[float]],
 ) -> Tensor:
-    if x.dtype not in _DTYPES:
+    if x.dtype not in DTYPES:
         return torchs(x, size, align_corners, factors)
     size = upsample_compute_output_size(x.shape, size, factors)
     result: Tensor = aten.upsample_bilinear2d.default(x, size, align_corners, *(factors or ()))
@@ -104,8 +104,13 @@ _RULES: dict[Any, Callable[..., Tensor]] = {
     aten.upsample_bilinear2d.vec: _bilinear,
 }
 
-# Which the rules call, and which are to be nodes.
-_NODES = (aten.upsample_nearest2d.default, aten.upsample_bilinear2d.default)
+# That are to be nodes. Of the last two, tables of decompositions decide.
+_NODES = (
+    aten.upsample_nearest2d.default,
+    aten.upsample_bilinear2d.default,
+    aten.hardshrink.default,
+    aten.softshrink.default,
+)
 
 
 @contextlib.contextmanager
@@ -115,7 +120,8 @@ def kept_whole() -> Iterator[None]:
         saved = {op: dict(op.py_kernels) for op in (*_RULES, *_NODES)}
         try:
             for op in _NODES:
-                op.py_kernels.clear()
+                for key in (_Key.Autograd, _Key.CompositeImplicitAutograd):
+                    op.py_kernels.pop(key, None)
                 op._dispatch_cache.clear()
             for op, rule in _RULES.items():
                 here = functools.partial(rule, saved[op].get(_Key.Autograd) or _made_of_others(op))

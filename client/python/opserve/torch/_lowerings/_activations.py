@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
@@ -42,6 +42,47 @@ lowers(aten.mish_backward.default)(_backward("MishBackward"))
 @lowers(aten.threshold_backward.default)
 def _threshold_backward(b: Builder, grad: Value, x: Value, threshold: Any) -> Value:
     return b.op("ThresholdBackward", grad_output=grad, self=x, threshold=threshold)
+
+
+@lowers(aten.threshold.default)
+def _threshold(b: Builder, x: Value, threshold: Any, value: Any) -> Value:
+    return b.op("Threshold", self=x, threshold=threshold, value=value)
+
+
+@lowers(aten.celu.default)
+def _celu(b: Builder, x: Value, alpha: Any = 1) -> Value:
+    return b.op("Celu", self=x, alpha=alpha)
+
+
+@lowers(aten.hardshrink.default)
+def _hardshrink(b: Builder, x: Value, width: Any = 0.5) -> Value:
+    return b.op("Hardshrink", self=x, lambd=width)
+
+
+@lowers(aten.softshrink.default)
+def _softshrink(b: Builder, x: Value, width: Any = 0.5) -> Value:
+    return b.op("Softshrink", self=x, lambd=width)
+
+
+def _shrink_backward(name: str) -> Lowering:
+    def lowering(b: Builder, grad: Value, x: Value, width: Any) -> Value:
+        return b.op(name, grad_output=grad, self=x, lambd=width)
+
+    return lowering
+
+
+lowers(aten.hardshrink_backward.default)(_shrink_backward("HardshrinkBackward"))
+lowers(aten.softshrink_backward.default)(_shrink_backward("SoftshrinkBackward"))
+
+
+@lowers(aten.logit.default)
+def _logit(b: Builder, x: Value, eps: Optional[float] = None) -> Value:
+    return b.op("Logit", input=x, eps=-1.0 if eps is None else eps)
+
+
+@lowers(aten.logit_backward.default)
+def _logit_backward(b: Builder, grad: Value, x: Value, eps: Optional[float] = None) -> Value:
+    return b.op("LogitGrad", x=x, dy=grad, eps=-1.0 if eps is None else eps)
 
 
 @lowers(aten.leaky_relu.default)
