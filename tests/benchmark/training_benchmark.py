@@ -159,9 +159,15 @@ def in_turns(
         for _ in range(5):  # compiles, and fills caches
             step()
     taken: dict[str, list[float]] = {name: [] for name in steps}
+    processor: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(repetitions):
         for name, step in steps.items():
+            before = time.thread_time()
             taken[name].append(seconds(step, count, reads_loss))
+            processor[name].append((time.thread_time() - before) / count)
+    # Which tells more where the machine has other work.
+    medians = {name: f"{statistics.median(of) * 1e6:.0f} us" for name, of in processor.items()}
+    print("processor time of the caller's thread:", medians, flush=True)
     return {name: statistics.median(values) for name, values in taken.items()}
 
 

@@ -40,6 +40,8 @@ class Proxy:
         self._lock = threading.Lock()  # guards all that follows
         self._sockets: list[socket.socket] = []
         self._fault: Optional[tuple[str, int, Callable[[], None]]] = None
+        self._is_calm = threading.Event()  # no fault happens now
+        self._is_calm.set()
         self._listener: Optional[socket.socket] = None
         self.open()
 
@@ -75,10 +77,15 @@ class Proxy:
             self._fault = (direction, count, fault)
 
     def disarm(self) -> bool:
-        """Whether there was a fault to come."""
+        """Whether there was a fault to come. Waits for the end of one that happens now.
+
+        The client may have gone on since the fault's beginning: daemons end before their callers
+        of `stop` know it.
+        """
         with self._lock:
             was_armed, self._fault = self._fault is not None, None
-            return was_armed
+        assert self._is_calm.wait(120)
+        return was_armed
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -101,9 +108,11 @@ class Proxy:
         try:
             while data := source.recv(1 << 16):
                 count, fault = self._due(direction, len(data))
-                sink.sendall(data[:count])
-                if fault is not None:
-                    fault()
+                try:
+                    sink.sendall(data[:count])
+                finally:  # also if the other side has gone
+                    if fault is not None:
+                        self._happen(fault)
         except OSError:
             pass  # the connection has ended
         for one in (source, sink):
@@ -111,6 +120,12 @@ class Proxy:
                 one.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+    def _happen(self, fault: Callable[[], None]) -> None:
+        try:
+            fault()
+        finally:
+            self._is_calm.set()
 
     def _due(self, direction: str, size: int) -> tuple[int, Optional[Callable[[], None]]]:
         """How many of `size` bytes pass, and the fault after them."""
@@ -122,6 +137,7 @@ class Proxy:
                 self._fault = (direction, left - size, fault)
                 return size, None
             self._fault = None
+            self._is_calm.clear()
             return left, fault
 
 
@@ -227,16 +243,17 @@ class Faults:
             self._fault(point)
 
         self._arm(point.then)
+        proxy = self._proxy()  # after a fault it may be another one
         if point.place == "before":
             happen()
         elif point.place == "up":
-            self._proxy().arm("up", UP, happen)
+            proxy.arm("up", UP, happen)
         elif point.place in ("sent", "down"):
-            self._proxy().arm("down", DOWN if point.place == "down" else 0, happen)
+            proxy.arm("down", DOWN if point.place == "down" else 0, happen)
         try:
             return call()
         finally:
-            if point.place == "after" or self._proxy().disarm():
+            if point.place == "after" or proxy.disarm():
                 happen()  # a short answer is no longer than what passes before the fault
 
 

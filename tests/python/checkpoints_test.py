@@ -14,6 +14,7 @@ import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
+from integration.await_true import await_true
 from opserve.torch import _checkpoints
 from optim_helpers import fresh, take_calls  # noqa: F401
 from torch.nn import functional as F
@@ -223,6 +224,17 @@ def names_of(model: torch.nn.Module) -> str:
     return f"{len(named)} parameters and buffers ({', '.join(named[:5])}, ...)"
 
 
+def state_of(model: torch.nn.Module) -> str:
+    """As errors name the state of its AdamW."""
+    count = len(list(model.parameters()))
+    return f"optimizer state of {count} parameters (exp_avg, exp_avg_sq)"
+
+
+ACTIVATIONS = "saved activations of {} that {} not had {}"
+ONE_FORWARD = ACTIVATIONS.format("1 forward pass", "has", "its backward pass")
+TWO_FORWARDS = ACTIVATIONS.format("2 forward passes", "have", "their backward passes")
+
+
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_a_daemon_that_is_gone_names_what_only_it_had(
     start_daemon: Callable[..., Any], ahead: int
@@ -244,11 +256,58 @@ def test_a_daemon_that_is_gone_names_what_only_it_had(
         daemon.stop()
         with pytest.raises(opserve.OpserveError) as raised:
             step()
-        names = f"; {names_of(model)} have their newest values only there"
+        names = f"; {names_of(model)} and {state_of(model)} have their newest values only there"
         assert raised.value.message.count(names) == 1
         with pytest.raises(opserve.OpserveError) as raised:
             model.layers[0].weight.tolist()
         assert raised.value.message.count(names) == 1
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize("forwards", [1, 2])
+def test_a_daemon_that_is_gone_names_saved_activations(
+    start_daemon: Callable[..., Any], ahead: int, forwards: int
+) -> None:
+    daemon = start_daemon()
+    with opserve.Client(daemon.target, timeout=2) as client:
+        backend = opserve.torch.backend(client, strict=True, ahead=ahead)
+        run = torch.compile(Mlp(), backend=backend)
+        x, classes = CASES["mlp"].batch(0)
+        losses = [F.cross_entropy(run(x), classes) for _ in range(forwards)]
+        backend.synchronize()
+        daemon.stop()
+        expected = {1: ONE_FORWARD, 2: TWO_FORWARDS}[forwards]
+        with pytest.raises(opserve.OpserveError) as raised:
+            losses[0].backward()
+        assert raised.value.message.endswith(f"; {expected} have their newest values only there")
+
+
+def test_a_lost_device_names_saved_activations(start_daemon: Callable[..., Any]) -> None:
+    daemon = start_daemon(faults="kernel=aclnnGeluBackwardV2,nth=2,count=all,code=507015,sticky")
+    with opserve.Client(daemon.target) as client:
+        backend = opserve.torch.backend(client, strict=True)
+        run = torch.compile(Mlp(), backend=backend)
+        x, classes = CASES["mlp"].batch(0)
+        first, second = (F.cross_entropy(run(x), classes) for _ in range(2))
+        with pytest.raises(opserve.InternalError) as raised:
+            first.backward()
+        remedy = "are lost with {} device: run the forward pass again"
+        lost = "were made or changed on the pool and " + remedy
+        assert raised.value.message.endswith(f"; {TWO_FORWARDS} {lost.format('the')}")
+        [saved, *_] = backend.residents().living()
+
+        def is_reset() -> bool:
+            try:
+                client.renew([saved], 600)
+            except opserve.TensorLostError:
+                return True
+            return False
+
+        await_true(is_reset, "the device is reset")
+        with pytest.raises(opserve.TensorLostError) as caught:
+            second.backward()
+        # The first pass may be tried again, too.
+        assert caught.value.message == f"{TWO_FORWARDS} {lost.format('their')}"
 
 
 @pytest.mark.parametrize("kernel", ["aclnnAddmm", "aclnnGeluBackwardV2"])
@@ -302,9 +361,9 @@ def test_a_lost_device_names_what_is_lost_without_checkpoints(
         first, last = raised[0], raised[-1]
         assert isinstance(first, opserve.InternalError) and first.acl_error == 507015
         assert isinstance(last, opserve.TensorLostError) and last.reason == "tensor_lost"
-        names = names_of(model)
+        names = f"{names_of(model)} and {state_of(model)}"
         assert first.message.endswith(
-            f"; {names} were changed on the pool and are lost with the device: load a checkpoint "
+            f"; {names} were made or changed on the pool and are lost with the device: load a checkpoint "
             "of the model and the optimizer"
         )
         assert last.message.startswith(names)

@@ -57,12 +57,39 @@ def table() -> list[Tensor]:
     return [torch.randn(6, 3)]
 
 
+def resized(mode: str, **options: Any) -> Callable[[Tensor], Tensor]:
+    return lambda x: F.interpolate(x, mode=mode, **options)
+
+
+def images() -> list[Tensor]:
+    return [torch.randn(2, 3, 4, 5)]
+
+
+def channels_last() -> list[Tensor]:
+    return [torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)]
+
+
 def table_and_factors() -> list[Tensor]:
     return [torch.randn(6, 3), torch.randn(7)]
 
 
+SIGNS = torch.tensor([1.0, -1.0, -1.0, 1.0]).expand(3, 4)
+
+
+def normal() -> list[Tensor]:
+    return [torch.randn(3, 4)]
+
+
+def soft_margin(reduction: str) -> Callable[[Tensor], Tensor]:
+    return lambda x: F.soft_margin_loss(x, SIGNS, reduction=reduction)
+
+
+SOFT_MARGIN = {"SoftMarginLoss", "SoftMarginLossBackward"}
 BAG = {"EmbeddingBag", "EmbeddingDenseBackward"}
 MAX_BAG = {"EmbeddingBag", "ScatterAdd"}
+PRELU = {"Prelu", "PreluBackward"}
+NEAREST = {"UpsampleNearest2dV2", "UpsampleNearest2dBackward"}
+BILINEAR = {"UpsampleBilinear2d", "UpsampleBilinear2dBackward"}
 
 # Function, arguments, and operators of the pool that it must use.
 CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
@@ -210,12 +237,72 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
     "clamp by tensors": (
         torch.clamp, lambda: [positive(3, 4), positive(4) / 2, 0.5 + positive(4) / 2], set()
     ),
-    "prelu": (F.prelu, lambda: [torch.randn(2, 3, 4), torch.rand(3)], {"Prelu"}),
-    "prelu of one slope": (F.prelu, lambda: [torch.randn(2, 3), torch.rand(1)], {"Prelu"}),
-    "prelu of a vector": (F.prelu, lambda: [torch.randn(5), torch.rand(1)], {"Prelu"}),
+    "prelu": (F.prelu, lambda: [torch.randn(2, 3, 4), torch.rand(3)], PRELU),
+    "prelu of one slope": (F.prelu, lambda: [torch.randn(2, 3), torch.rand(1)], PRELU),
+    "prelu of a vector": (F.prelu, lambda: [torch.randn(5), torch.rand(1)], PRELU),
+    "prelu in bfloat16": (
+        F.prelu, lambda: [torch.randn(2, 3).bfloat16(), torch.rand(3).bfloat16()], PRELU
+    ),
     "prelu in float64": (
         F.prelu, lambda: [torch.randn(2, 3).double(), torch.rand(3).double()], set()
     ),
+    "nearest of a size": (resized("nearest", size=(7, 3)), images, NEAREST),
+    "nearest by a factor": (resized("nearest", scale_factor=(2, 1.7)), images, NEAREST),
+    "nearest by a factor made anew": (
+        resized("nearest", scale_factor=1.7, recompute_scale_factor=True), images, NEAREST
+    ),
+    "nearest in float16": (
+        resized("nearest", size=(7, 9)), lambda: [torch.randn(1, 2, 3, 4).half()], NEAREST
+    ),
+    "nearest in float64": (
+        resized("nearest", size=(7, 9)), lambda: [torch.randn(1, 2, 3, 4).double()], set()
+    ),
+    "nearest of images with channels last": (
+        resized("nearest", size=(7, 9)), channels_last, NEAREST
+    ),
+    "bilinear of a size": (resized("bilinear", size=(7, 3)), images, BILINEAR),
+    "bilinear with corners": (
+        resized("bilinear", size=(7, 9), align_corners=True), images, BILINEAR
+    ),
+    "bilinear by a factor": (resized("bilinear", scale_factor=(2, 1.7)), images, BILINEAR),
+    "bilinear in float64": (
+        resized("bilinear", size=(7, 9)), lambda: [torch.randn(1, 2, 3, 4).double()], set()
+    ),
+    "bilinear of images with channels last": (
+        resized("bilinear", size=(7, 9)), channels_last, BILINEAR
+    ),
+    "bicubic": (resized("bicubic", size=(7, 9)), images, set()),
+    "celu": (lambda x: F.celu(x, 0.7), normal, {"Celu", "EluBackward"}),
+    "threshold": (lambda x: F.threshold(x, 0.1, 20.0), normal, {"Threshold", "ThresholdBackward"}),
+    "hardshrink": (F.hardshrink, normal, {"Hardshrink", "HardshrinkBackward"}),
+    "softshrink": (
+        lambda x: F.softshrink(x, 0.3), normal, {"Softshrink", "SoftshrinkBackward"}
+    ),
+    "logit": (torch.logit, lambda: [positive(3, 4)], {"Logit", "LogitGrad"}),
+    "logit within limits": (
+        lambda x: torch.logit(x, 0.3), lambda: [positive(3, 4)], {"Logit", "LogitGrad"}
+    ),
+    "frac": (torch.frac, normal, {"Frac"}),
+    "nan_to_num": (torch.nan_to_num, lambda: [unusual(3, 4)], {"NanToNum"}),
+    "nan_to_num in bfloat16": (
+        lambda x: torch.nan_to_num(x, 2, 3), lambda: [unusual(3, 4).bfloat16()], {"NanToNum"}
+    ),
+    "isposinf": (
+        lambda x: torch.where(torch.isposinf(x), 1, x), lambda: [unusual(3, 4)], {"IsPosInf"}
+    ),
+    "isneginf": (
+        lambda x: torch.isneginf(x).logical_not() * x, normal, {"IsNegInf"}
+    ),
+    "soft_margin_loss": (soft_margin("mean"), normal, SOFT_MARGIN),
+    "soft_margin_loss summed": (soft_margin("sum"), normal, SOFT_MARGIN),
+    "soft_margin_loss of each": (soft_margin("none"), normal, SOFT_MARGIN),
+    **{
+        f"{name} in float64": (f, lambda: [positive(3, 4).double()], set())
+        for name, f in {
+            "hardshrink": F.hardshrink, "softshrink": F.softshrink, "logit": torch.logit,
+            "frac": torch.frac, "nan_to_num": torch.nan_to_num,
+        }.items()
+    },
     "sums of bags": (bags("sum"), table, BAG),
     "sums of bags by frequency": (bags("sum", scale_grad_by_freq=True), table, BAG),
     "sums of bags with padding": (bags("sum", padding_idx=2), table, BAG),

@@ -3,12 +3,53 @@
 import gc
 import weakref
 
+import grpc
+import opserve
+import opserve.client
 import pytest
 from integration.await_true import await_true
-from opserve import _wire
+from opserve import _one_batch, _wire
 
 # Fits in the connection's buffers, or does not.
 SIZES = {"small": 0, "large": 1 << 20}
+
+
+@pytest.fixture(params=["one operation", "gRPC's own"], autouse=True)
+def way(request, client, monkeypatch):
+    """Calls are made in both ways, whatever the version of gRPC."""
+    if request.param == "gRPC's own":
+        monkeypatch.setattr(opserve.client, "one_batch", lambda method: method)
+    monkeypatch.setattr(client, "_methods", {})  # made anew
+    return request.param
+
+
+def test_it_is_known_how_this_version_of_grpc_makes_calls_of_one_operation(client, way):
+    made = client._method(_wire.GET_SERVER_STATUS, "unary_stream")
+    assert isinstance(made, _one_batch._Method) == (way == "one operation")
+
+
+def test_another_channel_is_left_as_it_is():
+    with grpc.insecure_channel("unix:/nowhere") as channel:
+        method = channel.unary_stream(_wire.GET_SERVER_STATUS)
+        assert _one_batch.one_batch(method) is method
+
+
+def test_an_error_has_code_message_and_details(client):
+    handle = _wire.ReleaseProgramsRequest(handles=[b"x"])  # another message
+    sent = client._send(_wire.EXECUTE, handle.SerializeToString(), 60)
+    with pytest.raises(opserve.InvalidArgumentError) as caught:
+        sent.result()
+    expected = opserve.InvalidArgumentError
+    with pytest.raises(expected) as waited:
+        client._call(_wire.EXECUTE, handle.SerializeToString(), 60)
+    assert caught.value.message == waited.value.message
+    assert caught.value.reason == waited.value.reason
+
+
+def test_a_deadline_ends_the_call(client):
+    sent = client._send(_wire.GET_SERVER_STATUS, b"", -1)  # it has passed
+    sent.wait()
+    assert isinstance(sent._failure, opserve.DeadlineExceededError)
 
 
 def send(client, size):

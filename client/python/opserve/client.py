@@ -24,6 +24,7 @@ from opserve._connection import (
     OnReceipt,
     TraceParent,
 )
+from opserve._one_batch import one_batch
 from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import Request
@@ -418,12 +419,14 @@ class Client(_connection.ClientBase, Operators[Any]):
         """What calls a method of the daemon's that has one message and one answer.
 
         Args:
-            kind: of the channel's functions for calls.
+            kind: of the channel's functions for calls. What "unary_stream" gives does not wait.
         """
         channel = self._connect()
         known = self._methods.get((method, kind))
         if known is None or known[0] is not channel:
             called = getattr(channel, kind)(method)
+            if kind == "unary_stream":
+                called = one_batch(called)
             known = self._methods[method, kind] = channel, called
         return known[1]
 

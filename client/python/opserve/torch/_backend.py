@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import threading
 import warnings
 import weakref
@@ -30,6 +31,7 @@ from opserve.torch._pool_parameter import adopt
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
 from opserve.torch._prepared_plan import PreparedPlan
 from opserve.torch._residency import Residents, bring_home
+from opserve.torch._whole_functions import kept_whole
 
 Tensor = torch.Tensor
 
@@ -129,7 +131,8 @@ class Backend:
         self._compiling.inputs = inputs
         self._name_once("these parts", {part: part for part in left_out(graph)})
         try:
-            compiled: Callable[..., Any] = compiler(graph, inputs)
+            with kept_whole():
+                compiled: Callable[..., Any] = compiler(graph, inputs)
         finally:
             del self._compiling.inputs
             self._compiling.backward = None
@@ -312,9 +315,10 @@ class _Runner:
             settle([one for one in residents.sums if len(one.terms) > 1])
         try:
             return self._run(residents, arguments)
-        except (errors.TensorLostError, errors.NotFoundError):
+        except (errors.TensorLostError, errors.NotFoundError) as error:
             if any(isinstance(one, Tensor) and one.is_meta for one in arguments):
-                raise  # the tensors that the forward pass had left are lost
+                residents.name_losses(error)
+                raise
             residents.forget_uploads()
             return self._run(residents, arguments)
 
@@ -336,11 +340,13 @@ class _Runner:
         # No other thread lets the program run before stand-ins say which results are needed.
         with residents.deferring if defers else contextlib.nullcontext():
             given = prepared.run(residents, tensors, originals, defers)
-            for one in given:
+            forward = next(_forward_numbers)
+            for i, one in enumerate(given):
                 if type(one) is tuple:
                     name = _name(one[0])
                     if name not in stand_ins:
-                        stand_ins[name] = residents.save(*one)
+                        number = forward if i >= self._returned else 0
+                        stand_ins[name] = residents.save(*one, forward=number)
             if defers and prepared.goes_ahead:
                 residents.flush()
         returned = self._returned
@@ -446,6 +452,10 @@ class _Runner:
 _TENSORS = (Tensor, ResidentTensor, Pending)
 
 
+# Of forward passes, as Entry.forward has them.
+_forward_numbers = itertools.count(1)
+
+
 # Elements that _is_zero looks at before the others.
 _FIRST = 4096
 
@@ -500,11 +510,14 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """How nodes are taken apart that the pool has no operator for."""
     from opserve.torch._lowerings import LOWERINGS, VIEWS
 
+    torchs = core_aten_decompositions()
     table = {
         target: function
-        for target, function in core_aten_decompositions().items()
+        for target, function in torchs.items()
         if target not in LOWERINGS and target not in VIEWS
     }
+    for target in _decompositions.WHOLE_IN_TRAININGS:
+        table[target] = _decompositions.of_other_dtypes(torchs[target])
     table.update(_decompositions.DECOMPOSITIONS)
     return table
 

@@ -13,6 +13,7 @@ from typing import Any, Optional
 import torch
 
 from opserve.torch import _adaptive_pooling, _distances, _volume_pooling
+from opserve.torch._whole_functions import DTYPES
 
 Tensor = torch.Tensor
 aten = torch.ops.aten
@@ -279,10 +280,18 @@ def _diagonal_scatter(
     return changed.movedim((-2, -1), (dim1, dim2))
 
 
+def _shrink_backward(gradient: Tensor, x: Tensor, width: float) -> Any:
+    if x.dtype in DTYPES:
+        return NotImplemented
+    return torch.where((x >= -width) & (x <= width), 0, gradient)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.addmv.default: _addmv,
     aten.addbmm.default: _addbmm,
     aten.clamp.Tensor: _clamp,
+    aten.hardshrink_backward.default: _shrink_backward,
+    aten.softshrink_backward.default: _shrink_backward,
     aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention_backward,
     aten._embedding_bag_backward.default: _embedding_bag_backward,
@@ -299,3 +308,25 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_distances.DECOMPOSITIONS,
     **_volume_pooling.DECOMPOSITIONS,
 }
+
+# Of these the pool has operators for the dtypes of trainings only; of others, torch's rules hold.
+WHOLE_IN_TRAININGS = (
+    aten.celu.default,
+    aten.hardshrink.default,
+    aten.logit.default,
+    aten.logit_backward.default,
+    aten.nan_to_num.default,
+    aten.soft_margin_loss.default,
+    aten.soft_margin_loss_backward.default,
+    aten.softshrink.default,
+    aten.threshold.default,
+)
+
+
+def of_other_dtypes(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule for a function whose first argument has none of the dtypes of trainings."""
+
+    def decompose(x: Tensor, *args: Any, **options: Any) -> Any:
+        return NotImplemented if x.dtype in DTYPES else rule(x, *args, **options)
+
+    return decompose

@@ -48,6 +48,17 @@ def name_of(tensor: torch.Tensor) -> str:
     return name
 
 
+def key_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Names the elements of a storage that a tensor shows."""
+    return (
+        tensor.untyped_storage()._cdata,
+        tensor.storage_offset(),
+        tensor.shape,
+        tensor.stride(),
+        tensor.dtype,
+    )
+
+
 class StorageRef:
     """A weak reference to a storage: as torch's StorageWeakRef, which takes three times as long.
 
@@ -74,6 +85,9 @@ class Entry:
 
     Attributes:
         name: of a parameter or buffer in its model, or "".
+        state: of a tensor of an optimizer's state: its name there; else "".
+        forward: of a tensor that a forward pass has left for the backward pass: the pass, by a
+            number of its own; else 0.
         version: of the storage's content that the pool has.
         borrowed: of a stand-in for a tensor that was there before: that tensor's entry.
         borrowers: stand-ins that need this tensor, though its own storage may be gone or may
@@ -91,6 +105,7 @@ class Entry:
         "borrowed",
         "borrowers",
         "error",
+        "forward",
         "is_current",
         "is_exposed",
         "is_newer",
@@ -98,6 +113,7 @@ class Entry:
         "name",
         "resident",
         "spare_shape",
+        "state",
         "storage",
         "version",
     )
@@ -108,6 +124,8 @@ class Entry:
         self.storage = storage
         self.resident: Any = resident  # a Pending only until its program has run
         self.name = ""
+        self.state = ""
+        self.forward = 0
         self.version = version
         self.borrowed: Optional[Entry] = None
         self.borrowers = 0

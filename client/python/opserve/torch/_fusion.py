@@ -7,6 +7,8 @@ handles, and the whole has run or has not.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
@@ -278,3 +280,9 @@ class _Join:
 
 def shape_of(resident: ResidentTensor) -> Shape:
     return resident.data_type, resident.shape
+
+
+@functools.lru_cache(maxsize=4096)
+def bytes_of(shape: Shape) -> int:
+    data_type, extents = shape
+    return math.prod(extents) * data_type.itemsize

@@ -1,8 +1,10 @@
-"""Names of the parameters and buffers that are lost with a device or daemon."""
+"""Names of what is lost with a device or daemon: parameters, optimizer state, saved activations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Callable, Sequence
+from typing import Optional
 
 import grpc
 
@@ -19,13 +21,31 @@ _RESET = [
     if name in ("STATE_QUARANTINED", "STATE_FAILED")
 ]
 
-_REMEDY = "load a checkpoint of the model and the optimizer"
+# Names that an error has of parameters and buffers; it counts the others.
+_MOST_NAMES = 5
+
+
+class Naming:
+    """A context that tells of an error before that leaves it."""
+
+    __slots__ = ("_tell",)
+
+    def __init__(self, tell: Callable[[errors.OpserveError], None]) -> None:
+        self._tell = tell
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: Optional[BaseException], trace: object) -> None:
+        if isinstance(error, errors.OpserveError):
+            self._tell(error)
 
 
 def lost_error(entries: Sequence[Entry]) -> errors.TensorLostError:
     """Of the next use of tensors that are known to be lost."""
     error = errors.TensorLostError(
-        f"{_names(entries)} were changed on the pool and are lost with their device: {_REMEDY}",
+        f"{_names(entries)} were made or changed on the pool and are lost with their device: "
+        f"{_remedy(entries)}",
         code=grpc.StatusCode.FAILED_PRECONDITION,
     )
     error.reason = "tensor_lost"
@@ -49,7 +69,8 @@ def name_state(
         lost = _lost(client, entries, lease)
         if lost:
             error.message += (
-                f"; {_names(lost)} were changed on the pool and are lost with the device: {_REMEDY}"
+                f"; {_names(lost)} were made or changed on the pool and are lost with the device: "
+                f"{_remedy(lost)}"
             )
 
 
@@ -71,7 +92,27 @@ def _lost(client: Client, entries: Sequence[Entry], lease: float) -> list[Entry]
     ]
 
 
+def _remedy(entries: Sequence[Entry]) -> str:
+    if all(one.forward for one in entries):
+        return "run the forward pass again"
+    return "load a checkpoint of the model and the optimizer"
+
+
 def _names(entries: Sequence[Entry]) -> str:
-    named = ", ".join(f"{one.name} {list(one.resident.shape)}".lstrip() for one in entries[:5])
-    more = ", ..." if len(entries) > 5 else ""
-    return f"{len(entries)} parameters and buffers ({named}{more})"
+    parts = []
+    state = collections.Counter(one.state for one in entries if one.state)
+    forwards = {one.forward for one in entries if one.forward}
+    parameters = [one for one in entries if not one.state and not one.forward]
+    if parameters:
+        some = parameters[:_MOST_NAMES]
+        named = ", ".join(f"{one.name} {list(one.resident.shape)}".lstrip() for one in some)
+        more = ", ..." if len(parameters) > len(some) else ""
+        parts.append(f"{len(parameters)} parameters and buffers ({named}{more})")
+    if state:
+        parts.append(f"optimizer state of {max(state.values())} parameters ({', '.join(state)})")
+    if forwards:
+        passes = "1 forward pass that has not had its backward pass"
+        if len(forwards) > 1:
+            passes = f"{len(forwards)} forward passes that have not had their backward passes"
+        parts.append(f"saved activations of {passes}")
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]

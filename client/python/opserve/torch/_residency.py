@@ -6,11 +6,10 @@ import bisect
 import contextlib
 import dataclasses
 import functools
-import math
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 import torch
@@ -22,10 +21,10 @@ from opserve.resident import ResidentTensor
 from opserve.torch import _leases
 from opserve.torch._batch import Attributes, Input, Pending
 from opserve.torch._checkpoints import Checkpoints
-from opserve.torch._entries import Entry, KnownTensors, StorageRef, name_of
-from opserve.torch._fusion import Shape, Template
+from opserve.torch._entries import Entry, KnownTensors, StorageRef, key_of, name_of
+from opserve.torch._fusion import Shape, Template, bytes_of
 from opserve.torch._leases import Message, Messages
-from opserve.torch._lost_state import lost_error, name_state
+from opserve.torch._lost_state import Naming, lost_error, name_state
 from opserve.torch._pipeline import Pipeline, release
 from opserve.torch._programs import Programs
 
@@ -133,7 +132,7 @@ class Residents:
         if known is not None and not known.is_exposed:
             if known.version + ahead == tensor._version:
                 return known.resident  # type: ignore[no-any-return]
-        key = _key(tensor)
+        key = key_of(tensor)
         with self._lock:
             entry = self._uploaded.get(key)
             is_exposed = entry is not None and entry.is_exposed
@@ -157,7 +156,7 @@ class Residents:
 
     def send(self, tensor: torch.Tensor) -> ResidentTensor:
         """Uploads a tensor that the caller drops or saves."""
-        with self._naming_state():
+        with Naming(self._name_state):
             if self.checkpoints is not None:
                 return self.checkpoints.upload(self, tensor)
             return self._client.upload(tensor, lease=self.lease)
@@ -165,7 +164,7 @@ class Residents:
     def fetch(self, resident: Union[ResidentTensor, Pending]) -> Any:
         """The elements of a tensor on the pool."""
         [known] = self.known([resident])
-        with self._naming_state():
+        with Naming(self._name_state):
             if self.checkpoints is not None:
                 return self.checkpoints.download(self, known)
             return self._client.download(known)
@@ -179,7 +178,7 @@ class Residents:
         undo: Optional[Callable[[], None]] = None,
     ) -> list[Pending]:
         """Lets a program run later: see Pipeline.add."""
-        with self._naming_losses():
+        with Naming(self.name_losses):
             return self._pipeline.add(self, template, inputs, shapes, attributes, undo)
 
     @property
@@ -190,13 +189,13 @@ class Residents:
     def flush(self) -> None:
         """Lets programs that were deferred run now."""
         if self.defers:
-            with self._naming_losses():
+            with Naming(self.name_losses):
                 self._pipeline.flush(self)
 
     def settle(self) -> None:
         """Waits for all programs. OpserveError: of one of them that nothing waited for."""
         if self.defers:
-            with self._naming_losses():
+            with Naming(self.name_losses):
                 self._pipeline.settle(self)
 
     def known(self, inputs: Sequence[Any]) -> list[Any]:
@@ -206,32 +205,24 @@ class Residents:
 
     def value(self, pending: Pending) -> torch.Tensor:
         """A result that comes here."""
-        with self._naming_losses():
+        with Naming(self.name_losses):
             return self._pipeline.value(self, pending)  # type: ignore[no-any-return]
 
-    @contextlib.contextmanager
-    def _naming_losses(self) -> Iterator[None]:
-        """Errors of lost tensors say how many parameters are lost, if some are."""
-        try:
-            with self._naming_state():
-                yield
-        except (errors.TensorLostError, errors.NotFoundError) as error:
+    def name_losses(self, error: errors.OpserveError) -> None:
+        """Says in an error what is lost; of a lost tensor it raises another one that says so."""
+        self._name_state(error)
+        if isinstance(error, (errors.TensorLostError, errors.NotFoundError)):
             self._forget_spares()
-            lost = self._newer_entries()
-            if not lost:
-                raise
-            raise lost_error(lost) from error
+            lost = self._only_there()
+            if lost:
+                raise lost_error(lost) from error
 
-    @contextlib.contextmanager
-    def _naming_state(self) -> Iterator[None]:
-        """The first error of a lost device or daemon names the parameters there, too."""
-        try:
-            yield
-        except (errors.InternalError, errors.UnavailableError) as error:
-            if error not in self._told:
-                self._told.add(error)
-                name_state(error, self._client, self._newer_entries(), self.lease)
-            raise
+    def _name_state(self, error: errors.OpserveError) -> None:
+        """The first error of a lost device or daemon names what was there, too."""
+        is_lost = isinstance(error, (errors.InternalError, errors.UnavailableError))
+        if is_lost and error not in self._told:
+            self._told.add(error)
+            name_state(error, self._client, self._only_there(), self.lease)
 
     def needs(self, pending: Pending) -> bool:
         """Whether something here stands for a result."""
@@ -274,7 +265,7 @@ class Residents:
             for one, shape in zip(taken, shapes):
                 assert shape is not None
                 if is_enough:
-                    self._spare_bytes -= _bytes_of(shape)
+                    self._spare_bytes -= bytes_of(shape)
                 else:
                     self._keep(one, shape)
         return taken if is_enough else None
@@ -289,7 +280,7 @@ class Residents:
         inputs = self.known(inputs)
         if self.defers:
             self.collect()
-        with self._naming_state():
+        with Naming(self._name_state):
             if self.checkpoints is not None:
                 return self.checkpoints.run(self, program, inputs, attributes)
             if program.changes_tensors:
@@ -324,7 +315,7 @@ class Residents:
         if tensor.is_inference():
             return None
         with self._lock:
-            entry = self._uploaded.get(_key(tensor))
+            entry = self._uploaded.get(key_of(tensor))
         if entry is None or entry.version != tensor._version:
             return None
         return entry.resident  # type: ignore[no-any-return]
@@ -334,11 +325,18 @@ class Residents:
         return self._saved[stand_in.untyped_storage()._cdata]
 
     def save(
-        self, resident: Union[ResidentTensor, Pending], dtype: torch.dtype
+        self,
+        resident: Union[ResidentTensor, Pending],
+        dtype: torch.dtype,
+        state: str = "",
+        forward: int = 0,
     ) -> torch.Tensor:
         """A meta tensor that stands for a resident one, which is released when it goes.
 
         One that was there before, as a parameter, stays as long as either needs it.
+
+        Args:
+            state, forward: as Entry's.
         """
         if self.checkpoints is not None:
             assert isinstance(resident, ResidentTensor)
@@ -346,6 +344,7 @@ class Residents:
         stand_in = torch.empty(resident.shape, dtype=dtype, device=_META)
         storage = stand_in.untyped_storage()
         entry = Entry(StorageRef(storage), resident)
+        entry.state, entry.forward = state, forward
         with self._lock:
             if isinstance(resident, Pending):
                 owner = resident.entry
@@ -370,7 +369,7 @@ class Residents:
         entry = self._tensors.find(tensor)
         with self._lock:
             if entry is None:
-                entry = self._uploaded[_key(tensor)]
+                entry = self._uploaded[key_of(tensor)]
             entry.version = tensor._version
             entry.is_newer = True
             _newer[storage._cdata] = self
@@ -425,9 +424,8 @@ class Residents:
         TensorLostError: one was changed there, and this process has only older values.
         """
         self._forget_spares()
-        lost = self._newer_entries()
-        if lost:
-            raise lost_error(lost)
+        if self._newer_entries():
+            raise lost_error(self._only_there())
         with self._lock:
             for entry in self._uploaded.values():
                 self._owned.pop(entry.resident.handle, None)
@@ -437,6 +435,19 @@ class Residents:
     def _newer_entries(self) -> list[Entry]:
         with self._lock:
             return [entry for entry in self._uploaded.values() if entry.is_newer]
+
+    def _only_there(self) -> list[Entry]:
+        """Of tensors whose newest elements only the pool has, and that something here needs."""
+        with self._lock:
+            saved = [
+                entry
+                for entry in self._saved.values()
+                if (entry.state or entry.forward)
+                and entry.borrowed is None
+                and isinstance(entry.resident, ResidentTensor)
+                and not entry.storage.is_gone()
+            ]
+        return [*self._newer_entries(), *saved]
 
     def sweep(self) -> None:
         """Waits for all programs, and releases all tensors that are not needed any more."""
@@ -453,7 +464,7 @@ class Residents:
         with self._lock:
             dropped = self._dropped[:]
             self._dropped.clear()
-        with self._naming_state():
+        with Naming(self._name_state):
             self._pipeline.release(dropped)
 
     def _forget_spares(self) -> None:
@@ -499,7 +510,7 @@ class Residents:
             return
         shape = entry.spare_shape
         if shape is not None and entry.error is None:
-            size = _bytes_of(shape)
+            size = bytes_of(shape)
             if self._spare_bytes + size <= _MOST_SPARE_BYTES:
                 self._spare_bytes += size
                 self._keep(resident, shape)
@@ -560,28 +571,11 @@ class Residents:
         self._client._release_programs()
 
 
-@functools.lru_cache(maxsize=4096)
-def _bytes_of(shape: Shape) -> int:
-    data_type, extents = shape
-    return math.prod(extents) * data_type.itemsize
-
-
 _handle = operator.attrgetter("handle")
 
 
 def _all_of(spares: Mapping[Shape, Sequence[ResidentTensor]]) -> list[ResidentTensor]:
     return [one for many in spares.values() for one in many]
-
-
-def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Names the elements of a storage that a tensor shows."""
-    return (
-        tensor.untyped_storage()._cdata,
-        tensor.storage_offset(),
-        tensor.shape,
-        tensor.stride(),
-        tensor.dtype,
-    )
 
 
 def _end(

@@ -211,7 +211,7 @@ class PoolOptimizer(torch.optim.Optimizer):
         state = {}
         for name in names:
             if known.get(name) is not None:
-                known[name] = _on_pool(residents, known[name])
+                known[name] = _on_pool(residents, known[name], name)
                 state[name] = known[name].contents
         return steps.Item(parameter, gradient, group, state, known)
 
@@ -249,13 +249,13 @@ def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def _on_pool(residents: Residents, value: Tensor) -> PoolTensor:
+def _on_pool(residents: Residents, value: Tensor, name: str) -> PoolTensor:
     """A tensor of a state, which is sent if the pool has it not."""
     if isinstance(value, PoolTensor):
         if value.contents.terms and value.contents.residents is residents:
             return value
         value = value.contents.read()
-    term = residents.save(residents.send(value.contiguous()), value.dtype)
+    term = residents.save(residents.send(value.contiguous()), value.dtype, state=name)
     return PoolTensor(Contents(residents, [term], value.shape, value.dtype))
 
 

@@ -16,6 +16,7 @@ from opserve.torch._lowerings import (  # noqa: F401  (each adds its lowerings)
     _products,
     _random,
     _reductions,
+    _upsampling,
 )
 from opserve.torch._lowerings._registry import LOWERINGS, VIEWS
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
+from opserve.torch import _whole_functions  # noqa: F401  # defines torch.ops.opserve
 from opserve.torch._builder import Builder, Value
 from opserve.torch._lowerings._registry import Lowering, lowers
 from opserve.torch._lowerings._values import tensor
@@ -43,6 +44,47 @@ def _threshold_backward(b: Builder, grad: Value, x: Value, threshold: Any) -> Va
     return b.op("ThresholdBackward", grad_output=grad, self=x, threshold=threshold)
 
 
+@lowers(aten.threshold.default)
+def _threshold(b: Builder, x: Value, threshold: Any, value: Any) -> Value:
+    return b.op("Threshold", self=x, threshold=threshold, value=value)
+
+
+@lowers(aten.celu.default)
+def _celu(b: Builder, x: Value, alpha: Any = 1) -> Value:
+    return b.op("Celu", self=x, alpha=alpha)
+
+
+@lowers(aten.hardshrink.default)
+def _hardshrink(b: Builder, x: Value, width: Any = 0.5) -> Value:
+    return b.op("Hardshrink", self=x, lambd=width)
+
+
+@lowers(aten.softshrink.default)
+def _softshrink(b: Builder, x: Value, width: Any = 0.5) -> Value:
+    return b.op("Softshrink", self=x, lambd=width)
+
+
+def _shrink_backward(name: str) -> Lowering:
+    def lowering(b: Builder, grad: Value, x: Value, width: Any) -> Value:
+        return b.op(name, grad_output=grad, self=x, lambd=width)
+
+    return lowering
+
+
+lowers(aten.hardshrink_backward.default)(_shrink_backward("HardshrinkBackward"))
+lowers(aten.softshrink_backward.default)(_shrink_backward("SoftshrinkBackward"))
+
+
+@lowers(aten.logit.default)
+def _logit(b: Builder, x: Value, eps: Optional[float] = None) -> Value:
+    return b.op("Logit", input=x, eps=-1.0 if eps is None else eps)
+
+
+@lowers(aten.logit_backward.default)
+def _logit_backward(b: Builder, grad: Value, x: Value, eps: Optional[float] = None) -> Value:
+    return b.op("LogitGrad", x=x, dy=grad, eps=-1.0 if eps is None else eps)
+
+
 @lowers(aten.leaky_relu.default)
 def _leaky_relu(b: Builder, x: Value, slope: Any = 0.01) -> Value:
     return b.op("LeakyRelu", self=x, negative_slope=slope)
@@ -72,6 +114,11 @@ def _prelu(b: Builder, x: Value, weight: Value) -> Value:
     shape = torch.empty(x.shape, dtype=torch.bool, device="meta")
     is_above = b.op("GtTensor", self=x, other=zero, meta=shape)
     return b.op("SWhere", condition=is_above, self=x, other=scaled)
+
+
+@lowers(torch.ops.opserve.prelu_backward.default)
+def _prelu_backward(b: Builder, grad: Value, x: Value, weight: Value) -> tuple[Value, Value]:
+    return b.op("PreluBackward", grad_output=grad, self=x, weight=weight)
 
 
 @lowers(aten.elu.default)

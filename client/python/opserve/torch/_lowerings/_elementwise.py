@@ -235,6 +235,39 @@ def _isinf(b: Builder, x: Value) -> Value:
     return b.op("IsInf", x=x)
 
 
+@lowers(aten.isposinf.default)
+def _isposinf(b: Builder, x: Value) -> Value:
+    return b.op("IsPosInf", self=x)
+
+
+@lowers(aten.isneginf.default)
+def _isneginf(b: Builder, x: Value) -> Value:
+    return b.op("IsNegInf", self=x)
+
+
+@lowers(aten.frac.default)
+def _frac(b: Builder, x: Value) -> Value:
+    return b.op("Frac", self=x)
+
+
+@lowers(aten.nan_to_num.default)
+def _nan_to_num(
+    b: Builder,
+    x: Value,
+    nan: Optional[float] = None,
+    above: Optional[float] = None,
+    below: Optional[float] = None,
+) -> Value:
+    limits = torch.finfo(x.dtype)
+    return b.op(
+        "NanToNum",
+        self=x,
+        nan=nan or 0.0,
+        posinf=limits.max if above is None else above,
+        neginf=limits.min if below is None else below,
+    )
+
+
 @lowers(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
 def _where(b: Builder, condition: Value, x: Any, y: Any) -> Value:
     dtype = b.result.dtype

@@ -149,3 +149,17 @@ def _bce_logits(
         pos_weight=pos_weight,
         reduction=reduction,
     )
+
+
+@lowers(aten.soft_margin_loss.default)
+def _soft_margin_loss(b: Builder, x: Value, target: Value, reduction: int = 1) -> Value:
+    return b.op("SoftMarginLoss", self=x, target=target, reduction=reduction)
+
+
+@lowers(aten.soft_margin_loss_backward.default)
+def _soft_margin_loss_backward(
+    b: Builder, grad: Value, x: Value, target: Value, reduction: int
+) -> Value:
+    return b.op(
+        "SoftMarginLossBackward", grad_output=grad, self=x, target=target, reduction=reduction
+    )
