@@ -474,7 +474,8 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    uint64_t max_header_bytes,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field) {
-  OPSERVE_ASSIGN_OR_RETURN(codec::Slices slices, codec::SlicesOf(message));
+  codec::Slices slices;
+  OPSERVE_RETURN_IF_ERROR(codec::TakeSlices(message, &slices));
   OPSERVE_ASSIGN_OR_RETURN(codec::PayloadMessage split,
                            Split(std::move(slices), max_header_bytes, payloads_field));
   if (absl::Status status = split.ParseHeader(header); !status.ok()) return Malformed(status);
