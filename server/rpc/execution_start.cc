@@ -348,8 +348,8 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
       // page-locked memory of a pool that all requests share.
       if (remembered == Remembered::kAnswer) form.memory = AnswerMemory::kCopied;
       form.says_not_remembered = run && remembered != Remembered::kAnswer;
-      end.answer = std::make_shared<const ExecuteAnswer>(
-          BuildExecuteAnswer(*std::move(result), kept, form, end.trace, &request.clock()));
+      end.answer = std::make_shared<const ExecuteAnswer>(BuildExecuteAnswer(
+          request.program(), *std::move(result), kept, form, end.trace, &request.clock()));
     } else {
       // A refusal is not the device's doing, but it is where the request had got to.
       end.status = result.status();
