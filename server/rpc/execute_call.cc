@@ -14,7 +14,8 @@ void ExecuteCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* q
 
 ExecuteCall::ExecuteCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
     : ExecutionCall(context, queue) {
-  context_.service->RequestExecute(&rpc_, &request_, &writer_, queue_, queue_, &arrival_);
+  static const int method = MethodNumber("opserve.v1.OperatorService.Execute");
+  context_.service->RequestUnary(method, &rpc_, &request_, &writer_, queue_, &arrival_);
 }
 
 void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {

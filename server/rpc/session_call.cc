@@ -45,7 +45,8 @@ void SessionCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* q
 
 SessionCall::SessionCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
     : ExecutionStream(context, queue, Kind::kSession) {
-  context_.service->RequestSession(&rpc_, &stream_, queue_, queue_, &arrival_);
+  static const int method = MethodNumber("opserve.v1.OperatorService.Session");
+  context_.service->RequestStream(method, &rpc_, &stream_, queue_, &arrival_);
 }
 
 SessionCall::~SessionCall() {
