@@ -200,10 +200,12 @@ void Session::HandleRead(bool ok) {
 }
 
 absl::Status Session::HandleMessage(const grpc::ByteBuffer& message, Deliveries* deliveries) {
-  absl::StatusOr<codec::FrameReader> reader = codec::FrameReader::Read(message);
-  if (!reader.ok()) return BadAnswer(reader.status().message());
+  codec::FrameReader reader;
+  if (const absl::Status status = reader.Read(message); !status.ok()) {
+    return BadAnswer(status.message());
+  }
   for (;;) {
-    absl::StatusOr<std::optional<codec::Frame>> frame = reader->Next();
+    absl::StatusOr<std::optional<codec::Frame>> frame = reader.Next();
     if (!frame.ok()) return BadAnswer(frame.status().message());
     if (!frame->has_value()) return absl::OkStatus();
     OPSERVE_RETURN_IF_ERROR(HandleFrame(&**frame, deliveries));
@@ -397,8 +399,9 @@ void Session::AddRequests() {
     // The ping has its place.
     if (!FitsBatch(start.size() + request.body->Length() + codec::kFrameHeaderBytes)) break;
     // (The client's own buffers are never compressed, so gRPC has their slices.)
-    writer_.Add(codec::FrameKind::kRequest, next->first, start,
-                codec::SlicesOf(*request.body).value());
+    codec::Slices body;
+    codec::TakeSlices(*request.body, &body).IgnoreError();
+    writer_.Add(codec::FrameKind::kRequest, next->first, start, body);
     sent_.emplace(next->first, Sent{request.request, request.deadline});
     EraseUnsent(next);
   }

@@ -30,18 +30,21 @@ absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed message: ", what));
 }
 
+constexpr size_t kMaxVarintBytes = 10;
+
 // A varint and its encoding, so that a header repeats it as it came.
 struct Varint {
   uint64_t value = 0;
   size_t size = 0;  // of `bytes`
-  std::array<char, 10> bytes;
+  std::array<char, kMaxVarintBytes> bytes;
+  const char* in_place = nullptr;  // null: a slice's end cuts it
 };
 
 // Reads forward over a list of slices. `header` receives the bytes of everything read through
 // Copy*; payload bytes are handed out in place.
 class SliceCursor {
  public:
-  SliceCursor(absl::Span<const grpc::Slice> slices, std::string* header)
+  SliceCursor(absl::Span<const grpc::Slice> slices, HeaderBytes* header)
       : next_(slices), header_(header) {
     SkipEmptySlices();
   }
@@ -51,22 +54,15 @@ class SliceCursor {
 
   // At most ten bytes.
   bool ReadVarint(Varint* varint) {
-    // Most have one byte.
-    if (!AtEnd() && (*at_ & 0x80) == 0) {
-      varint->value = static_cast<uint8_t>(*at_);
-      varint->bytes[0] = *at_;
-      varint->size = 1;
-      Advance(1);
-      return true;
-    }
+    varint->in_place = at_;
     uint64_t value = 0;
-    size_t size = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
+    for (size_t size = 0; size < kMaxVarintBytes;) {
       if (AtEnd()) return false;
-      const auto byte = static_cast<uint8_t>(*at_);
+      if (varint->in_place != nullptr && at_ != varint->in_place + size) varint->in_place = nullptr;
+      const char byte = *at_;
       Advance(1);
-      varint->bytes[size++] = static_cast<char>(byte);
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      value |= static_cast<uint64_t>(byte & 0x7f) << (7 * size);
+      varint->bytes[size++] = byte;
       if ((byte & 0x80) != 0) continue;
       varint->value = value;
       varint->size = size;
@@ -77,13 +73,20 @@ class SliceCursor {
 
   bool CopyVarint(Varint* varint) {
     if (!ReadVarint(varint)) return false;
-    header_->append(varint->bytes.data(), varint->size);
+    CopyToHeader(*varint);
     return true;
   }
 
+  void CopyToHeader(const Varint& varint) {
+    if (varint.in_place != nullptr) {
+      header_->Append({varint.in_place, varint.size});
+    } else {
+      header_->AppendCopy({varint.bytes.data(), varint.size});
+    }
+  }
+
   bool CopyToHeader(uint64_t bytes) {
-    return ForEachPiece(
-        bytes, [this](absl::string_view piece) { header_->append(piece.data(), piece.size()); });
+    return ForEachPiece(bytes, [this](absl::string_view piece) { header_->Append(piece); });
   }
 
   bool TakePayload(uint64_t bytes, Payload* payload) {
@@ -123,7 +126,7 @@ class SliceCursor {
   const char* at_ = nullptr;  // in a slice that ends at end_
   const char* end_ = nullptr;
   absl::Span<const grpc::Slice> next_;  // behind it
-  std::string* const header_;
+  HeaderBytes* const header_;
 };
 
 // Copies the value of a field; its tag has been copied already. A group is copied tag by tag by the
@@ -147,8 +150,7 @@ bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type) {
 }
 
 absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t max_payloads,
-                         std::string* header, size_t* header_fields,
-                         std::vector<Payload>* payloads) {
+                         size_t* header_fields, std::vector<Payload>* payloads) {
   const uint32_t payload_tag = BytesTag(payloads_field);
   int group_depth = 0;
   while (!cursor.AtEnd()) {
@@ -174,7 +176,7 @@ absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t ma
       continue;
     }
     if (group_depth == 0) ++*header_fields;
-    header->append(whole_tag.bytes.data(), whole_tag.size);
+    cursor.CopyToHeader(whole_tag);
     const auto type = static_cast<WireFormatLite::WireType>(tag & 7);
     if (type == WireFormatLite::WIRETYPE_START_GROUP && ++group_depth > kMaxGroupDepth) {
       return Malformed("groups nested too deeply");
@@ -258,9 +260,9 @@ size_t PayloadMessageBytes(size_t header_bytes, absl::Span<const grpc::Slice> pa
 
 absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buffer,
                                                      size_t max_payloads, uint32_t payloads_field) {
-  absl::StatusOr<Slices> slices = SlicesOf(buffer);
-  if (!slices.ok()) return slices.status();
-  return Split(*std::move(slices), max_payloads, payloads_field);
+  Slices slices;
+  if (absl::Status status = TakeSlices(buffer, &slices); !status.ok()) return status;
+  return Split(std::move(slices), max_payloads, payloads_field);
 }
 
 absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices&& slices, size_t max_payloads,
@@ -268,12 +270,9 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices&& slices, size_t max
   PayloadMessage message;
   // The message keeps the slices, into which its payloads point.
   message.slices_.assign(std::move_iterator(slices.begin()), std::move_iterator(slices.end()));
-  // Most requests have no more.
-  constexpr size_t kHeaderBytes = 256;
-  message.payloads_.reserve(4);
-  message.header_.reserve(std::min(NumBytes(message.slices_), kHeaderBytes));
+  message.payloads_.reserve(4);  // most requests have no more
   SliceCursor cursor(message.slices_, &message.header_);
-  if (absl::Status status = SplitFields(cursor, payloads_field, max_payloads, &message.header_,
+  if (absl::Status status = SplitFields(cursor, payloads_field, max_payloads,
                                         &message.header_fields_, &message.payloads_);
       !status.ok()) {
     return status;
@@ -282,10 +281,26 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices&& slices, size_t max
 }
 
 absl::Status PayloadMessage::ParseHeader(google::protobuf::MessageLite* header) const {
-  if (!header->ParseFromString(header_)) {
+  const absl::string_view bytes = header_.bytes();
+  if (!header->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Malformed(absl::StrCat("not a ", header->GetTypeName()));
   }
   return absl::OkStatus();
+}
+
+void HeaderBytes::Append(absl::string_view bytes) {
+  if (copied_.empty() && bytes.data() == in_place_.data() + in_place_.size()) {
+    in_place_ = absl::string_view(in_place_.data(), in_place_.size() + bytes.size());
+  } else if (copied_.empty() && in_place_.empty()) {
+    in_place_ = bytes;
+  } else {
+    AppendCopy(bytes);
+  }
+}
+
+void HeaderBytes::AppendCopy(absl::string_view bytes) {
+  if (copied_.empty()) copied_.assign(in_place_.data(), in_place_.size());
+  copied_.append(bytes.data(), bytes.size());
 }
 
 char* PayloadMessage::AddPayload(size_t size) {

@@ -42,6 +42,19 @@ struct Payload {
   absl::InlinedVector<absl::string_view, 2> pieces;
 };
 
+// Bytes of a message that were put together: where they lie behind each other in a slice, as they
+// mostly do, in place.
+class HeaderBytes {
+ public:
+  void Append(absl::string_view bytes);  // which stay where they are
+  void AppendCopy(absl::string_view bytes);
+  absl::string_view bytes() const { return copied_.empty() ? in_place_ : copied_; }
+
+ private:
+  absl::string_view in_place_;
+  std::string copied_;  // not empty: all of them
+};
+
 // A message taken apart. Owns references to gRPC's slices: payload pieces are valid as long as it
 // lives, also after a move.
 class PayloadMessage {
@@ -62,8 +75,8 @@ class PayloadMessage {
 
   absl::Span<const Payload> payloads() const { return payloads_; }
 
-  // All fields but the payloads, in their order.
-  const std::string& header() const { return header_; }
+  // All fields but the payloads, in their order. Valid as the payloads are, until a move.
+  absl::string_view header() const { return header_.bytes(); }
 
   // Fields of the message that are not payloads, each as often as it is there. Parsed, even one of
   // two bytes can take a hundred times as much.
@@ -78,7 +91,7 @@ class PayloadMessage {
 
   std::vector<grpc::Slice> slices_;
   std::vector<std::unique_ptr<char[]>> added_;
-  std::string header_;
+  HeaderBytes header_;
   size_t header_fields_ = 0;
   std::vector<Payload> payloads_;
 };

@@ -73,15 +73,31 @@ bool IsKind(uint8_t kind) {
 
 }  // namespace
 
-absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
-  absl::StatusOr<Slices> slices = SlicesOf(message);
-  if (!slices.ok()) return slices.status();
-  absl::StatusOr<FrameReader> reader = FrameReader(*std::move(slices));
-  if (reader->bytes_left_ == 0) return reader;  // no frames
+template <typename Visit>
+void FrameReader::ForEachPiece(size_t size, Visit visit) {
+  bytes_left_ -= size;
+  while (size > 0) {
+    const grpc::Slice& slice = slices_[slice_];
+    const size_t piece = std::min(size, slice.size() - offset_);
+    if (piece > 0) visit(slice, offset_, offset_ + piece);
+    size -= piece;
+    offset_ += piece;
+    if (offset_ < slice.size()) continue;
+    ++slice_;
+    offset_ = 0;
+  }
+}
+
+absl::Status FrameReader::Read(const grpc::ByteBuffer& message) {
+  if (absl::Status status = TakeSlices(message, &slices_); !status.ok()) return status;
+  bytes_left_ = NumBytes(slices_);
+  if (bytes_left_ == 0) return absl::OkStatus();  // no frames
   uint8_t byte = 0;
-  const auto next = [&reader, &byte] {
-    if (reader->bytes_left_ == 0) return false;
-    reader->Copy(reinterpret_cast<char*>(&byte), 1);
+  const auto next = [this, &byte] {
+    if (bytes_left_ == 0) return false;
+    ForEachPiece(1, [&byte](const grpc::Slice& slice, size_t begin, size_t) {
+      byte = slice.begin()[begin];
+    });
     return true;
   };
   next();
@@ -92,8 +108,8 @@ absl::StatusOr<FrameReader> FrameReader::Read(const grpc::ByteBuffer& message) {
     if (i + 1 == kMostVarintBytes && byte > 1) break;  // more than 64 bits
     size |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
     if ((byte & 0x80) != 0) continue;
-    if (size != reader->bytes_left_) break;
-    return reader;
+    if (size != bytes_left_) break;
+    return absl::OkStatus();
   }
   return Broken("a malformed message, of another length than its field `frames` says");
 }
@@ -122,21 +138,6 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   frame.number = Load<uint64_t>(header.data() + 8);
   Take(size, &frame.body);
   return next;
-}
-
-template <typename Visit>
-void FrameReader::ForEachPiece(size_t size, Visit visit) {
-  bytes_left_ -= size;
-  while (size > 0) {
-    const grpc::Slice& slice = slices_[slice_];
-    const size_t piece = std::min(size, slice.size() - offset_);
-    if (piece > 0) visit(slice, offset_, offset_ + piece);
-    size -= piece;
-    offset_ += piece;
-    if (offset_ < slice.size()) continue;
-    ++slice_;
-    offset_ = 0;
-  }
 }
 
 void FrameReader::Copy(char* to, size_t size) {
@@ -171,8 +172,10 @@ absl::StatusOr<RequestStart> ReadRequestStart(Slices* body) {
   if (microseconds > 0 && microseconds < kMostMicroseconds) {
     start.timeout = absl::Microseconds(static_cast<int64_t>(microseconds));
   }
-  start.traceparent.resize(trace_bytes);
-  TakeFirst(body, start.traceparent.data(), trace_bytes);
+  if (trace_bytes > 0) {
+    start.traceparent.resize(trace_bytes);
+    TakeFirst(body, start.traceparent.data(), trace_bytes);
+  }
   return start;
 }
 
@@ -187,27 +190,48 @@ std::string WriteRequestStart(const RequestStart& start) {
   return bytes;
 }
 
+void FrameWriter::Copied::Reserve(size_t bytes) {
+  if (bytes <= capacity_) return;
+  const grpc::Slice old = std::exchange(memory_, grpc::Slice(kFrontBytes + bytes));
+  capacity_ = bytes;
+  if (size_ > 0) std::memcpy(data(), old.begin() + kFrontBytes, size_);
+}
+
+void FrameWriter::Copied::Append(absl::string_view bytes) {
+  // Seldom: what comes behind a slice that is referred to.
+  if (bytes.size() > capacity_ - size_) Reserve(2 * (size_ + bytes.size()));
+  std::memcpy(data() + size_, bytes.data(), bytes.size());
+  size_ += bytes.size();
+}
+
+grpc::Slice FrameWriter::Copied::Take(absl::string_view front) {
+  if (capacity_ == 0) Reserve(1);
+  std::memcpy(data() - front.size(), front.data(), front.size());
+  const grpc::Slice memory = std::exchange(memory_, grpc::Slice());
+  capacity_ = 0;
+  return memory.sub(kFrontBytes - front.size(), kFrontBytes + std::exchange(size_, 0));
+}
+
 void FrameWriter::AddHeader(FrameKind kind, uint64_t number, size_t body_bytes,
                             size_t copied_bytes) {
   bytes_ += kFrameHeaderBytes + body_bytes;
   // Grows in large steps up to a batch, so that a message's first frames are moved few times.
-  // With room for the field in front of them, too.
-  const size_t needed = copied_.size() + kFrameHeaderBytes + copied_bytes + 1 + kMostVarintBytes;
+  const size_t needed = copied_.size() + kFrameHeaderBytes + copied_bytes;
   if (copied_.capacity() < needed) {
     const bool has_frames = !copied_.empty();
-    copied_.reserve(std::max(needed, has_frames ? std::min(4 * needed, kBatchBytes) : 0));
+    copied_.Reserve(std::max(needed, has_frames ? std::min(4 * needed, kBatchBytes) : 0));
   }
   std::array<char, kFrameHeaderBytes> header = {};
   Store(static_cast<uint32_t>(body_bytes), header.data());
   Store(static_cast<uint8_t>(kind), header.data() + 4);
   Store(number, header.data() + 8);
-  copied_.append(header.data(), header.size());
+  copied_.Append({header.data(), header.size()});
 }
 
 void FrameWriter::Add(FrameKind kind, uint64_t number, absl::string_view start,
                       absl::Span<const grpc::Slice> rest) {
   AddHeader(kind, number, start.size() + NumBytes(rest), start.size() + CopiedBytes(rest));
-  copied_.append(start.data(), start.size());
+  copied_.Append(start);
   for (const grpc::Slice& slice : rest) AddSlice(slice);
 }
 
@@ -215,48 +239,38 @@ void FrameWriter::AddPayloadMessage(FrameKind kind, uint64_t number, absl::strin
                                     absl::Span<const grpc::Slice> payloads) {
   const size_t body_bytes = PayloadMessageBytes(header.size(), payloads);
   AddHeader(kind, number, body_bytes, body_bytes - NumBytes(payloads) + CopiedBytes(payloads));
-  copied_.append(header.data(), header.size());
+  copied_.Append(header);
   for (const grpc::Slice& payload : payloads) {
-    const PayloadPrefix prefix(payload.size());
-    copied_.append(prefix.bytes().data(), prefix.bytes().size());
+    copied_.Append(PayloadPrefix(payload.size()).bytes());
     AddSlice(payload);
   }
 }
 
 void FrameWriter::AddSlice(const grpc::Slice& slice) {
   if (slice.size() <= kMostCopiedBytes) {
-    copied_.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    copied_.Append({reinterpret_cast<const char*>(slice.begin()), slice.size()});
   } else {
-    EndCopied();
+    if (!copied_.empty()) slices_.push_back(copied_.Take(""));
     slices_.push_back(slice);
   }
 }
 
-void FrameWriter::EndCopied() {
-  if (copied_.empty()) return;
-  auto* const bytes = new std::string(std::move(copied_));
-  slices_.emplace_back(
-      bytes->data(), bytes->size(), [](void* owned) { delete static_cast<std::string*>(owned); },
-      bytes);
-  copied_.clear();
-}
-
 grpc::ByteBuffer FrameWriter::Finish() {
-  std::array<uint8_t, 1 + kMostVarintBytes> field;
-  field[0] = kFramesTag;
+  std::array<uint8_t, 1 + kMostVarintBytes> bytes;
+  static_assert(bytes.size() <= Copied::kFrontBytes);
+  bytes[0] = kFramesTag;
   const uint8_t* const end =
-      google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(bytes_, field.data() + 1);
-  const size_t field_bytes = end - field.data();
+      google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(bytes_, bytes.data() + 1);
+  const absl::string_view field(reinterpret_cast<const char*>(bytes.data()), end - bytes.data());
+  bytes_ = 0;
   if (slices_.empty()) {
-    // All in one piece: to move the bytes costs less than a slice of their own.
-    copied_.insert(0, reinterpret_cast<const char*>(field.data()), field_bytes);
-  } else {
-    slices_.insert(slices_.begin(), grpc::Slice(field.data(), field_bytes));
+    const grpc::Slice whole = copied_.Take(field);
+    return grpc::ByteBuffer(&whole, 1);
   }
-  EndCopied();
+  slices_.insert(slices_.begin(), grpc::Slice(field.data(), field.size()));
+  if (!copied_.empty()) slices_.push_back(copied_.Take(""));
   grpc::ByteBuffer message(slices_.data(), slices_.size());
   slices_.clear();
-  bytes_ = 0;
   return message;
 }
 

@@ -64,19 +64,15 @@ absl::StatusOr<RequestStart> ReadRequestStart(Slices* body);
 // Takes a SessionMessage apart, frame by frame, without copies. Not thread-safe.
 class FrameReader {
  public:
-  // kInvalidArgument: not a SessionMessage with one field. kInternal: gRPC could not give its
-  // slices.
-  static absl::StatusOr<FrameReader> Read(const grpc::ByteBuffer& message);
+  // Begins with the message; called once, first. kInvalidArgument: not a SessionMessage with one
+  // field. kInternal: gRPC could not give its slices.
+  absl::Status Read(const grpc::ByteBuffer& message);
 
   // The next frame; nothing after the last one. kInvalidArgument: it breaks a rule of
   // the protocol, which the message states; nothing may be read after it.
   absl::StatusOr<std::optional<Frame>> Next();
 
  private:
-  // A reader of the bytes themselves.
-  explicit FrameReader(Slices&& slices)
-      : slices_(std::move(slices)), bytes_left_(NumBytes(slices_)) {}
-
   // Calls visit(slice, begin, end) for the pieces of the next `size` bytes, of those that are left.
   template <typename Visit>
   void ForEachPiece(size_t size, Visit visit);
@@ -98,7 +94,7 @@ std::string WriteRequestStart(const RequestStart& start);
 class FrameWriter {
  public:
   // Makes room for frames of so many bytes, which then are not moved while others are added.
-  void Reserve(size_t bytes) { copied_.reserve(bytes); }
+  void Reserve(size_t bytes) { copied_.Reserve(bytes); }
 
   // Adds a frame whose body is `start` and then `rest`.
   void Add(FrameKind kind, uint64_t number, absl::string_view start,
@@ -114,13 +110,37 @@ class FrameWriter {
   grpc::ByteBuffer Finish();
 
  private:
+  // Bytes that grow in memory of gRPC's, which becomes a slice as it is.
+  class Copied {
+   public:
+    // In front of the bytes there is room for so many.
+    static constexpr size_t kFrontBytes = 11;
+
+    bool empty() const { return size_ == 0; }
+    size_t size() const { return size_; }
+    size_t capacity() const { return capacity_; }
+    void Reserve(size_t bytes);
+    void Append(absl::string_view bytes);
+    // The bytes, with `front` in front of them; none are left.
+    grpc::Slice Take(absl::string_view front);
+
+   private:
+    // No other owner has it, so that it may be written to.
+    char* data() const {
+      return reinterpret_cast<char*>(const_cast<uint8_t*>(memory_.begin())) + kFrontBytes;
+    }
+
+    grpc::Slice memory_;
+    size_t capacity_ = 0;
+    size_t size_ = 0;
+  };
+
   // `copied_bytes`: of the body, to be copied.
   void AddHeader(FrameKind kind, uint64_t number, size_t body_bytes, size_t copied_bytes);
   void AddSlice(const grpc::Slice& slice);
-  void EndCopied();
 
   std::vector<grpc::Slice> slices_;
-  std::string copied_;  // after slices_
+  Copied copied_;  // after slices_
   size_t bytes_ = 0;
 };
 

@@ -8,7 +8,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
@@ -25,18 +24,18 @@ inline size_t NumBytes(absl::Span<const grpc::Slice> slices) {
   return bytes;
 }
 
-// kInternal: gRPC could not give them.
-inline absl::StatusOr<Slices> SlicesOf(const grpc::ByteBuffer& buffer) {
-  // In the place where they are returned, since a slice that moves is copied.
-  absl::StatusOr<Slices> slices(absl::in_place, 1);
+// Sets *slices, in their place, since a slice that moves is copied. kInternal: gRPC could not give
+// them.
+inline absl::Status TakeSlices(const grpc::ByteBuffer& buffer, Slices* slices) {
+  slices->resize(1);
   // For more than one, Dump takes memory.
-  if (buffer.TrySingleSlice(&slices->front()).ok()) return slices;
+  if (buffer.TrySingleSlice(&slices->front()).ok()) return absl::OkStatus();
   std::vector<grpc::Slice> dumped;
   if (!buffer.Valid() || !buffer.Dump(&dumped).ok()) {
     return absl::InternalError("gRPC could not give the slices of a message");
   }
   slices->assign(std::move_iterator(dumped.begin()), std::move_iterator(dumped.end()));
-  return slices;
+  return absl::OkStatus();
 }
 
 inline grpc::ByteBuffer ToByteBuffer(absl::Span<const grpc::Slice> slices) {

@@ -1,9 +1,9 @@
 #include "server/access/socket_table.h"
 
 #include <array>
+#include <charconv>
 #include <memory>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
@@ -50,13 +50,13 @@ std::string PeerText(const SocketName& name, bool is_unix) {
 std::optional<SocketName> ParsePeer(absl::string_view peer) {
   if (!absl::ConsumePrefix(&peer, kUnixScheme)) absl::ConsumePrefix(&peer, kOtherScheme);
   if (!absl::ConsumePrefix(&peer, kStem)) return std::nullopt;
-  const size_t dash = peer.find('-');
+  // A peer's real address never has this form, so it names no connection here.
   SocketName name;
-  if (dash == absl::string_view::npos || !absl::SimpleAtoi(peer.substr(0, dash), &name.fd) ||
-      // A peer's real address never has this form, so it names no connection here.
-      !absl::SimpleAtoi(peer.substr(dash + 1), &name.generation)) {
-    return std::nullopt;
-  }
+  const char* const end = peer.data() + peer.size();
+  const auto [dash, fd_error] = std::from_chars(peer.data(), end, name.fd);
+  if (fd_error != std::errc() || dash == end || *dash != '-') return std::nullopt;
+  const auto [rest, generation_error] = std::from_chars(dash + 1, end, name.generation);
+  if (generation_error != std::errc() || rest != end) return std::nullopt;
   return name;
 }
 

@@ -56,7 +56,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
                      absl::StrCat("a result of ", bytes, " bytes does not fit the pinned pool of ",
                                   limit_bytes_, " bytes (--pinned_pool_bytes)"));
   }
-  FreeBlocks evicted;
+  std::vector<void*> evicted;
   bool is_reserved = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -67,7 +67,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Allocate(size_t bytes, const PinnedAllo
     if (is_reserved) reserved_bytes_ += block_bytes;
   }
   // Without the lock, since the call may take long.
-  for (const auto& [size, data] : evicted) acl_.aclrtFreeHost(data);
+  for (void* data : evicted) acl_.aclrtFreeHost(data);
   if (!is_reserved) {
     if (allow_host_fallback_) return AllocateOrdinary(bytes);
     return MakeError(Reason::kDeviceMemory,
@@ -100,9 +100,9 @@ std::optional<PinnedBuffer> PinnedPool::TakeIdle(size_t bytes, const PinnedAllow
   const size_t block_bytes = SizeClass(bytes);
   // Only a block of the very class, so that large ones stay for large results.
   const auto found = idle_.find(block_bytes);
-  if (found == idle_.end()) return std::nullopt;
-  void* const data = found->second;
-  idle_.erase(found);
+  if (found == idle_.end() || found->second.empty()) return std::nullopt;
+  void* const data = found->second.back();
+  found->second.pop_back();
   allocated_bytes_ += block_bytes;
   return PinnedBuffer(shared_from_this(), data, bytes, block_bytes, allowance.charge);
 }
@@ -120,22 +120,28 @@ absl::StatusOr<PinnedBuffer> PinnedPool::AllocateOrdinary(size_t bytes) {
   return PinnedBuffer(nullptr, data, bytes, 0, nullptr);
 }
 
-PinnedPool::FreeBlocks PinnedPool::MakeRoom(size_t bytes) {
-  auto first_evicted = idle_.end();
+std::vector<void*> PinnedPool::MakeRoom(size_t bytes) {
   size_t room = limit_bytes_ - reserved_bytes_;
+  size_t idle_bytes = 0;
+  for (const auto& [size, blocks] : idle_) idle_bytes += size * blocks.size();
+  std::vector<void*> evicted;
+  if (room + idle_bytes < bytes) return evicted;
   // From the largest one on, for the fewest calls.
-  while (room < bytes && first_evicted != idle_.begin()) room += (--first_evicted)->first;
-  if (room < bytes) return {};
-  FreeBlocks evicted(first_evicted, idle_.end());
-  idle_.erase(first_evicted, idle_.end());
-  for (const auto& [size, data] : evicted) reserved_bytes_ -= size;
+  for (auto largest = idle_.rbegin(); room < bytes; ++largest) {
+    auto& [size, blocks] = *largest;
+    for (; room < bytes && !blocks.empty(); blocks.pop_back()) {
+      evicted.push_back(blocks.back());
+      room += size;
+      reserved_bytes_ -= size;
+    }
+  }
   return evicted;
 }
 
 void PinnedPool::Return(void* data, size_t block_bytes) {
   absl::MutexLock lock(&mutex_);
   allocated_bytes_ -= block_bytes;
-  idle_.emplace(block_bytes, data);
+  idle_[block_bytes].push_back(data);
 }
 
 void PinnedPool::Close() {
@@ -143,9 +149,11 @@ void PinnedPool::Close() {
   {
     absl::MutexLock lock(&mutex_);
     idle.swap(idle_);
-    for (const auto& [size, data] : idle) reserved_bytes_ -= size;
+    for (const auto& [size, blocks] : idle) reserved_bytes_ -= size * blocks.size();
   }
-  for (const auto& [size, data] : idle) acl_.aclrtFreeHost(data);
+  for (const auto& [size, blocks] : idle) {
+    for (void* data : blocks) acl_.aclrtFreeHost(data);
+  }
 }
 
 }  // namespace opserve::server

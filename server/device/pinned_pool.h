@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/btree_map.h"
@@ -99,7 +100,9 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
 
  private:
   friend class PinnedBuffer;
-  using FreeBlocks = absl::btree_multimap<size_t, void*>;  // by size
+  // By size. A size that was there once stays, without blocks: to make its place anew for each
+  // buffer would cost more than all the rest.
+  using FreeBlocks = absl::btree_map<size_t, std::vector<void*>>;
 
   PinnedPool(const AclLibrary& acl, size_t limit_bytes, bool allow_host_fallback)
       : acl_(acl), limit_bytes_(limit_bytes), allow_host_fallback_(allow_host_fallback) {}
@@ -109,7 +112,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   void Return(void* data, size_t block_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes idle blocks out of the books, largest first, until `bytes` more fit under the limit; none
   // if all of them would not do.
-  FreeBlocks MakeRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<void*> MakeRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AclLibrary& acl_;
   const size_t limit_bytes_;

@@ -102,7 +102,7 @@ bool IsClose(double actual, double expected, double tolerance) {
 
 // "": the result is the golden case's.
 std::string Difference(const LoadedOperator& op, const catalog::GoldenCase& golden,
-                       const ProgramResult& result) {
+                       const Program& program, const ProgramResult& result) {
   size_t next = 0;
   for (const std::vector<catalog::GoldenCase::Tensor>& tensors : golden.outputs) {
     for (const catalog::GoldenCase::Tensor& expected : tensors) {
@@ -110,19 +110,19 @@ std::string Difference(const LoadedOperator& op, const catalog::GoldenCase& gold
       // Results come in the order of the descriptor's outputs, tensors of a list one after the
       // other.
       const ProgramResult::Output& actual = result.outputs[next++];
-      if (catalog::ToAcl(actual.spec.dtype) != expected.spec.dtype ||
-          actual.spec.shape != expected.spec.shape) {
-        return absl::StrCat(actual.name, " is ", DtypeName(actual.spec.dtype), " ",
-                            ShapeText(actual.spec.shape), ", must be ",
-                            catalog::DtypeName(expected.spec.dtype), " ",
+      const TensorSpec& spec = program.output(actual.source).spec;
+      const std::string name =
+          program.invocations[actual.source.invocation].OutputName(actual.source.output);
+      if (catalog::ToAcl(spec.dtype) != expected.spec.dtype || spec.shape != expected.spec.shape) {
+        return absl::StrCat(name, " is ", DtypeName(spec.dtype), " ", ShapeText(spec.shape),
+                            ", must be ", catalog::DtypeName(expected.spec.dtype), " ",
                             ShapeText(expected.spec.shape));
       }
       for (size_t i = 0; i < expected.values.size(); ++i) {
-        const double value =
-            ElementAt(actual.spec.dtype, static_cast<const char*>(actual.data.data()), i);
+        const double value = ElementAt(spec.dtype, static_cast<const char*>(actual.data.data()), i);
         if (IsClose(value, expected.values[i], golden.tolerance)) continue;
-        return absl::StrCat(op.descriptor->outputs.size() == 1 ? "" : actual.name + ": ",
-                            "element ", i, " is ", value, ", must be ", expected.values[i]);
+        return absl::StrCat(op.descriptor->outputs.size() == 1 ? "" : name + ": ", "element ", i,
+                            " is ", value, ", must be ", expected.values[i]);
       }
     }
   }
@@ -150,7 +150,7 @@ absl::StatusOr<GoldenFinding> RunGoldenCase(const LoadedOperator& op,
     return GoldenFinding{GoldenVerdict::kUnsupported, std::string(result.status().message())};
   }
   OPSERVE_RETURN_IF_ERROR(result.status());
-  const std::string difference = Difference(op, golden, *result);
+  const std::string difference = Difference(op, golden, *program.program, *result);
   if (difference.empty()) return GoldenFinding{};
   return GoldenFinding{GoldenVerdict::kWrong, absl::StrCat("golden case: ", difference)};
 }

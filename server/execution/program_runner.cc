@@ -192,9 +192,8 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
   for (const BoundResult& result : program_.results) {
     const OutputRef& source = result.source;
     const BoundOutput& bound = program_.output(source);
-    ProgramResult::Output& output = result_.outputs.emplace_back(ProgramResult::Output{
-        source, program_.invocations[source.invocation].OutputName(source.output), bound.spec,
-        PinnedBuffer()});
+    ProgramResult::Output& output =
+        result_.outputs.emplace_back(ProgramResult::Output{source, PinnedBuffer()});
     if (result.is_kept) {
       output.kept = bound.kept;
       continue;

@@ -24,8 +24,6 @@ namespace opserve::server {
 struct ProgramResult {
   struct Output {
     OutputRef source;
-    std::string name;  // BoundInvocation::OutputName
-    TensorSpec spec;
     PinnedBuffer data;  // contiguous; empty if it is elsewhere
     std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
     std::optional<uint32_t> kept = std::nullopt;  // position in Program::kept, if it stays

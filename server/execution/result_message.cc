@@ -4,19 +4,18 @@
 
 namespace opserve::server {
 
-void DescribeResult(const OutputRef& source, absl::string_view name, const TensorSpec& spec,
-                    v1::Result* to) {
+void DescribeResult(const Program& program, const OutputRef& source, v1::Result* to) {
+  const TensorSpec& spec = program.output(source).spec;
   to->mutable_source()->set_invocation(source.invocation);
-  to->mutable_source()->set_output(std::string(name));
+  to->mutable_source()->set_output(
+      program.invocations[source.invocation].OutputName(source.output));
   to->mutable_tensor()->set_dtype(spec.dtype);
   to->mutable_tensor()->mutable_shape()->Add(spec.shape.begin(), spec.shape.end());
 }
 
 void DescribeResults(const Program& program, google::protobuf::RepeatedPtrField<v1::Result>* to) {
   for (const BoundResult& result : program.results) {
-    const BoundInvocation& invocation = program.invocations[result.source.invocation];
-    DescribeResult(result.source, invocation.OutputName(result.source.output),
-                   program.output(result.source).spec, to->Add());
+    DescribeResult(program, result.source, to->Add());
   }
 }
 

@@ -11,9 +11,8 @@
 namespace opserve::server {
 
 // Says where a result is from and how it is shaped; where its elements are is for the caller to
-// say. `name`: BoundInvocation::OutputName of the source.
-void DescribeResult(const OutputRef& source, absl::string_view name, const TensorSpec& spec,
-                    v1::Result* to);
+// say.
+void DescribeResult(const Program& program, const OutputRef& source, v1::Result* to);
 
 // The same of each result of a program.
 void DescribeResults(const Program& program, google::protobuf::RepeatedPtrField<v1::Result>* to);

@@ -189,6 +189,9 @@ absl::Status Tenants::Set(const TenantsConfig& config) {
     if (tenant_config.name == config.anonymous) directory->anonymous = tenant;
     directory->tenants.push_back(tenant);
   }
+  const bool names_any = !directory->by_token_digest.empty() ||
+                         !directory->by_certificate_name.empty() || !directory->by_uid.empty();
+  only_anonymous_.store(names_any ? nullptr : directory->anonymous, std::memory_order_release);
   directory_ = std::move(directory);
   return absl::OkStatus();
 }
@@ -224,13 +227,6 @@ absl::StatusOr<Tenant*> Tenants::Identify(const Credentials& credentials) const 
   }
   if (directory->anonymous != nullptr) return directory->anonymous;
   return unknown("no credentials that are known: send authorization: Bearer TOKEN");
-}
-
-Tenant* Tenants::OnlyAnonymous() const {
-  absl::ReaderMutexLock lock(&mutex_);
-  const bool names_any = !directory_->by_token_digest.empty() ||
-                         !directory_->by_certificate_name.empty() || !directory_->by_uid.empty();
-  return names_any ? nullptr : directory_->anonymous;
 }
 
 Tenant* Tenants::Find(absl::string_view name) const {

@@ -102,8 +102,9 @@ class Tenants {
   absl::StatusOr<Tenant*> Identify(const Credentials& credentials) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The anonymous tenant, if no tenant of now is known by credentials. Null: they decide.
-  Tenant* OnlyAnonymous() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The anonymous tenant, if no tenant of now is known by credentials. Null: they decide. Takes no
+  // lock.
+  Tenant* OnlyAnonymous() const { return only_anonymous_.load(std::memory_order_acquire); }
 
   // The tenant of now with this name; null: there is none.
   Tenant* Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -134,6 +135,7 @@ class Tenants {
   std::vector<std::unique_ptr<Tenant>> all_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Tenant*> by_name_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Directory> directory_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<Tenant*> only_anonymous_ = nullptr;  // of directory_; written with mutex_ held
 };
 
 }  // namespace opserve::server

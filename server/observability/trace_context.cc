@@ -54,7 +54,9 @@ std::optional<TraceContext> Parse(absl::string_view text) {
 uint64_t RandomId() {
   // Ids need not be hard to guess, and each request takes up to three.
   thread_local absl::InsecureBitGen generator;
-  return absl::Uniform<uint64_t>(absl::IntervalOpenClosed, generator, 0, UINT64_MAX);
+  while (true) {
+    if (const uint64_t id = generator(); id != 0) return id;
+  }
 }
 
 std::string Hex(uint64_t id) { return absl::StrCat(absl::Hex(id, absl::kZeroPad16)); }

@@ -14,16 +14,18 @@ void ExecuteCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* q
 
 ExecuteCall::ExecuteCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
     : ExecutionCall(context, queue) {
-  context_.service->RequestExecute(&rpc_, &request_, &writer_, queue_, queue_, &arrival_);
+  static const int method = MethodNumber("opserve.v1.OperatorService.Execute");
+  context_.service->RequestUnary(method, &rpc_, &request_, &writer_, queue_, &arrival_);
 }
 
 void ExecuteCall::Start(Tenant* tenant, const StageClock& clock) {
   // The header lives until the request is bound; its payloads stay in gRPC's slices.
   codec::HeaderArena arena;
-  absl::StatusOr<codec::Slices> message = codec::SlicesOf(request_);
-  absl::StatusOr<ReceivedRequest> request = message.ok()
-                                                ? ReadRequest(context_, *std::move(message), &arena)
-                                                : absl::StatusOr<ReceivedRequest>(message.status());
+  codec::Slices message;
+  const absl::Status taken = codec::TakeSlices(request_, &message);
+  absl::StatusOr<ReceivedRequest> request = taken.ok()
+                                                ? ReadRequest(context_, std::move(message), &arena)
+                                                : absl::StatusOr<ReceivedRequest>(taken);
   if (!request.ok()) {
     Answer(RefuseMessage(request.status(), tenant, clock, rpc_, request_.Length()));
     return;

@@ -150,9 +150,9 @@ AnswerForm BriefForm(const Program& program, bool has_receipt) {
   return form;
 }
 
-ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,
-                                 const AnswerForm& form, const TraceContext& trace,
-                                 StageClock* clock) {
+ExecuteAnswer BuildExecuteAnswer(const Program& program, ProgramResult result,
+                                 absl::Span<const KeptTensor> kept, const AnswerForm& form,
+                                 const TraceContext& trace, StageClock* clock) {
   ExecuteAnswer answer;
   // The header is the same for each such call, and was made once.
   if (form.header != nullptr) {
@@ -177,7 +177,7 @@ ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTens
       continue;
     }
     v1::Result* to = header->add_results();
-    DescribeResult(output.source, output.name, output.spec, to);
+    DescribeResult(program, output.source, to);
     if (output.range) {
       *to->mutable_tensor()->mutable_shared_memory() = *std::move(output.range);
     } else if (stayed != nullptr) {

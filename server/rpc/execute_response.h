@@ -63,9 +63,10 @@ struct AnswerForm {
 // For callers that know the results of a prepared program.
 AnswerForm BriefForm(const Program& program, bool has_receipt);
 
-// Books Stage::kWrite. `kept`: by position in Program::kept. `trace`: for the receipt.
-ExecuteAnswer BuildExecuteAnswer(ProgramResult result, absl::Span<const KeptTensor> kept,
-                                 const AnswerForm& form, const TraceContext& trace,
-                                 StageClock* clock);
+// Of a run of `program`. Books Stage::kWrite. `kept`: by position in Program::kept. `trace`: for
+// the receipt.
+ExecuteAnswer BuildExecuteAnswer(const Program& program, ProgramResult result,
+                                 absl::Span<const KeptTensor> kept, const AnswerForm& form,
+                                 const TraceContext& trace, StageClock* clock);
 
 }  // namespace opserve::server

@@ -21,6 +21,7 @@
 #include "server/observability/request_metrics.h"
 #include "server/rpc/call_counter.h"
 #include "server/rpc/end_alarms.h"
+#include "server/rpc/given_message.h"
 #include "server/rpc/session_metrics.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/shadow_checks.h"
@@ -34,12 +35,12 @@ class IdempotencyCache;
 // All methods take and give raw slices: Execute, ExecuteStream and Session so that tensor bytes
 // never become a protobuf string, the small calls so that a malformed message has our answer
 // (unary_call.h). Reflection still sees the ordinary service.
-using AsyncOperatorService = v1::OperatorService::WithRawMethod_ListOperators<
+using AsyncOperatorService = GivingService<v1::OperatorService::WithRawMethod_ListOperators<
     v1::OperatorService::WithRawMethod_Execute<v1::OperatorService::WithRawMethod_ExecuteStream<
         v1::OperatorService::WithRawMethod_Session<v1::OperatorService::WithRawMethod_Prepare<
             v1::OperatorService::WithRawMethod_ReleasePrograms<
                 v1::OperatorService::WithRawMethod_GetServerStatus<
-                    v1::OperatorService::Service>>>>>>>;
+                    v1::OperatorService::Service>>>>>>>>;
 
 // All pointers outlive the calls.
 struct ExecuteContext {

@@ -50,7 +50,8 @@ void ExecuteStreamCall::Listen(ExecuteContext& context, grpc::ServerCompletionQu
 
 ExecuteStreamCall::ExecuteStreamCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
     : ExecutionStream(context, queue, Kind::kAnyOrder) {
-  context_.service->RequestExecuteStream(&rpc_, &stream_, queue_, queue_, &arrival_);
+  static const int method = MethodNumber("opserve.v1.OperatorService.ExecuteStream");
+  context_.service->RequestStream(method, &rpc_, &stream_, queue_, &arrival_);
 }
 
 void ExecuteStreamCall::HandleMessage(const StageClock& clock) {

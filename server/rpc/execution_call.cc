@@ -59,10 +59,10 @@ void ExecutionCall::Answer(const ExecutionEnd& end) {
     writer_.FinishWithError(status, &finished_);
     return;
   }
-  const grpc::ByteBuffer response = BuildAnswer(*end.answer);
+  grpc::ByteBuffer response = BuildAnswer(*end.answer);
   RecordExecution(context_, end, response.Length());
   write_.Begin();
-  writer_.Finish(response, grpc::Status::OK, &finished_);
+  writer_.Finish(GivenMessage(&response), grpc::Status::OK, &finished_);
 }
 
 void ExecutionCall::OnFinished(bool /*ok*/) {

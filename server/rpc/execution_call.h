@@ -14,6 +14,7 @@
 #include "server/rpc/completion_event.h"
 #include "server/rpc/execute_service.h"
 #include "server/rpc/execution_end.h"
+#include "server/rpc/given_message.h"
 
 namespace opserve::server {
 
@@ -52,7 +53,7 @@ class ExecutionCall {
   grpc::ServerContext rpc_;
   grpc::ByteBuffer request_;
   uint64_t connection_ = 0;  // ConnectionKey, from Start on
-  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_{&rpc_};
+  grpc::ServerAsyncResponseWriter<GivenMessage> writer_{&rpc_};
 
  private:
   void OnArrival(bool ok);

@@ -348,8 +348,8 @@ absl::Status Submit(ExecuteContext& context, ExecutionInput& input, ProgramCall 
       // page-locked memory of a pool that all requests share.
       if (remembered == Remembered::kAnswer) form.memory = AnswerMemory::kCopied;
       form.says_not_remembered = run && remembered != Remembered::kAnswer;
-      end.answer = std::make_shared<const ExecuteAnswer>(
-          BuildExecuteAnswer(*std::move(result), kept, form, end.trace, &request.clock()));
+      end.answer = std::make_shared<const ExecuteAnswer>(BuildExecuteAnswer(
+          request.program(), *std::move(result), kept, form, end.trace, &request.clock()));
     } else {
       // A refusal is not the device's doing, but it is where the request had got to.
       end.status = result.status();
@@ -474,7 +474,8 @@ absl::StatusOr<codec::PayloadMessage> SplitRequest(const grpc::ByteBuffer& messa
                                                    uint64_t max_header_bytes,
                                                    google::protobuf::MessageLite* header,
                                                    uint32_t payloads_field) {
-  OPSERVE_ASSIGN_OR_RETURN(codec::Slices slices, codec::SlicesOf(message));
+  codec::Slices slices;
+  OPSERVE_RETURN_IF_ERROR(codec::TakeSlices(message, &slices));
   OPSERVE_ASSIGN_OR_RETURN(codec::PayloadMessage split,
                            Split(std::move(slices), max_header_bytes, payloads_field));
   if (absl::Status status = split.ParseHeader(header); !status.ok()) return Malformed(status);

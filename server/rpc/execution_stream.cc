@@ -183,14 +183,14 @@ void ExecutionStream::AddInTurn(uint64_t number, grpc::ByteBuffer* answer,
   }
 }
 
-void ExecutionStream::Send(const Sending& sending) {
+void ExecutionStream::Send(Sending& sending) {
   if (sending.message.Valid()) {
     // Written through unless another follows: the operation then ends when all that was written
     // has left for the client, so nothing stays with gRPC that is not watched.
     grpc::WriteOptions options;
     if (sending.is_last) options.set_write_through();
     write_.Begin();
-    stream_.Write(sending.message, options, &written_);
+    stream_.Write(GivenMessage(&sending.message), options, &written_);
   } else if (sending.end) {
     write_.Begin();
     stream_.Finish(ToGrpcStatus(*sending.end, &rpc_), &ended_);

@@ -22,6 +22,7 @@
 #include "server/rpc/completion_event.h"
 #include "server/rpc/execute_service.h"
 #include "server/rpc/execution_end.h"
+#include "server/rpc/given_message.h"
 #include "server/rpc/outgoing_messages.h"
 
 namespace opserve::server {
@@ -99,7 +100,7 @@ class ExecutionStream {
   ExecuteContext& context_;
   grpc::ServerCompletionQueue* const queue_;
   grpc::ServerContext rpc_;
-  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_{&rpc_};
+  grpc::ServerAsyncReaderWriter<GivenMessage, grpc::ByteBuffer> stream_{&rpc_};
   // Of the polling thread.
   Tenant* tenant_ = nullptr;  // from arrival on, unless the stream is nobody's
   uint64_t connection_ = 0;   // ConnectionKey, likewise
@@ -127,9 +128,9 @@ class ExecutionStream {
   bool TakesInput() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether message_, which has come, is to be handled.
   bool BeginMessage() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Hands gRPC the choice of NextSending. Afterwards `this` must not be used by another thread than
-  // the polling one: the stream's last event may have come.
-  void Send(const Sending& sending) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Hands gRPC the choice of NextSending, whose message it takes. Afterwards `this` must not be
+  // used by another thread than the polling one: the stream's last event may have come.
+  void Send(Sending& sending) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether to read now. On the polling thread: only there the number of unanswered requests falls.
   bool NextRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sets *sending, which is empty, if something is to be sent.

@@ -45,7 +45,8 @@ void SessionCall::Listen(ExecuteContext& context, grpc::ServerCompletionQueue* q
 
 SessionCall::SessionCall(ExecuteContext& context, grpc::ServerCompletionQueue* queue)
     : ExecutionStream(context, queue, Kind::kSession) {
-  context_.service->RequestSession(&rpc_, &stream_, queue_, queue_, &arrival_);
+  static const int method = MethodNumber("opserve.v1.OperatorService.Session");
+  context_.service->RequestStream(method, &rpc_, &stream_, queue_, &arrival_);
 }
 
 SessionCall::~SessionCall() {
@@ -62,15 +63,16 @@ void SessionCall::OnBegin() {
 }
 
 void SessionCall::HandleMessage(const StageClock& clock) {
-  absl::StatusOr<codec::FrameReader> reader = codec::FrameReader::Read(message_);
-  absl::Status status = reader.ok() ? absl::OkStatus() : AsError(reader.status());
+  codec::FrameReader reader;
+  absl::Status status = reader.Read(message_);
+  if (!status.ok()) status = AsError(status);
   if (message_.Length() > max_request_bytes() + kBatchBytes) {
     status = Broken(absl::StrCat("a message of ", message_.Length(), " bytes, at most ",
                                  max_request_bytes() + kBatchBytes, " allowed"));
   }
   int frames = 0;
   while (status.ok()) {
-    absl::StatusOr<std::optional<codec::Frame>> frame = reader->Next();
+    absl::StatusOr<std::optional<codec::Frame>> frame = reader.Next();
     if (!frame.ok()) {
       status = AsError(frame.status());
     } else if (!frame->has_value()) {

@@ -149,22 +149,23 @@ bool ExecutionRequest::Queue(LaneContext& lane) {
   start_ = lane.start;
   // For the hint to the caller, should the run lack memory.
   drain_time_ = lane.drain_time;
-  run_.emplace(bound_, message_.payloads(), *call(), demand().tenant, lane, clock_);
-  if (run_->Queue()) return true;
-  run_.reset();
+  auto& run =
+      run_.emplace<ProgramRun>(bound_, message_.payloads(), *call(), demand().tenant, lane, clock_);
+  if (run.Queue()) return true;
+  run_.emplace<std::monostate>();
   return false;
 }
 
 void ExecutionRequest::Finish() {
-  result_ = run_->Finish();
-  const std::vector<absl::Time> waits = run_->slice_waits();
-  run_.reset();
-  if (absl::IsCancelled(result_->status())) {
+  auto& run = std::get<ProgramRun>(run_);
+  absl::StatusOr<ProgramResult> result = run.Finish();
+  if (absl::IsCancelled(result.status())) {
     // It may have been the deadline for which the caller left.
-    if (absl::Status why = call()->Check(); !why.ok()) result_ = why;
+    if (absl::Status why = call()->Check(); !why.ok()) result = why;
   }
-  if (!result_->ok()) result_ = WithPushback(result_->status(), drain_time_);
-  if (result_->ok()) RecordRun(waits);
+  if (!result.ok()) result = WithPushback(result.status(), drain_time_);
+  if (result.ok()) RecordRun(run.slice_waits());
+  run_ = std::move(result);
 }
 
 void ExecutionRequest::RecordRun(absl::Span<const absl::Time> waits) {
@@ -187,8 +188,9 @@ void ExecutionRequest::ReleaseSharedMemory() { bound_.windows.clear(); }
 
 void ExecutionRequest::Answer() {
   ReleaseSharedMemory();
-  if (!result_->ok()) bound_.kept.clear();
-  done_(*this, *std::move(result_));
+  auto& result = std::get<absl::StatusOr<ProgramResult>>(run_);
+  if (!result.ok()) bound_.kept.clear();
+  done_(*this, std::move(result));
 }
 
 void ExecutionRequest::Refuse(const absl::Status& status) {

@@ -25,11 +25,11 @@ aclError NoContext() {
               "this thread has no context: call aclrtSetDevice or aclrtSetCurrentContext");
 }
 
-// The stream of a handle. The calling thread must have a context.
-aclError FindStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Stream>* stream) {
-  // A stream's functions need a context of the thread even for streams of other contexts. Only the
-  // thread itself changes its context, so that none has to be held.
-  const std::shared_ptr<Context>& bound = BoundContext();
+// The stream of a handle. The calling thread must have a context, `bound`: a stream's functions
+// need one even for streams of other contexts. Only the thread itself changes its context, so that
+// it has not to be held.
+aclError FindStreamOfAnyContext(const std::shared_ptr<Context>& bound, aclrtStream handle,
+                                std::shared_ptr<Stream>* stream) {
   if (!IsCurrent(bound)) return NoContext();
   *stream = handle == nullptr ? bound->default_stream() : Runtime::Get().streams().Find(handle);
   if (*stream != nullptr) return ACL_SUCCESS;
@@ -58,10 +58,11 @@ aclError UsableContext(std::shared_ptr<Context>* context) {
 }
 
 aclError FindStream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
+  const std::shared_ptr<Context>& bound = BoundContext();
   std::shared_ptr<Stream> found;
-  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &found));
+  RETURN_IF_FAILED(FindStreamOfAnyContext(bound, handle, &found));
   // By the object: a context that was created anew is another one.
-  if (found->context() != BoundContext()) {
+  if (found->context() != bound) {
     return Fail(ACL_ERROR_RT_STREAM_CONTEXT, kWrongContext,
                 Concat("stream ", found->id(), " of device ", found->device().id(),
                        " does not belong to this thread's context"));
@@ -72,7 +73,7 @@ aclError FindStream(aclrtStream handle, std::shared_ptr<Stream>* stream) {
 
 aclError UsableStreamOfAnyContext(aclrtStream handle, std::shared_ptr<Stream>* stream) {
   std::shared_ptr<Stream> found;
-  RETURN_IF_FAILED(FindStreamOfAnyContext(handle, &found));
+  RETURN_IF_FAILED(FindStreamOfAnyContext(BoundContext(), handle, &found));
   RETURN_IF_FAILED(found->device().CheckUsable());
   *stream = std::move(found);
   return ACL_SUCCESS;

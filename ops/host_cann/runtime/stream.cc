@@ -394,15 +394,16 @@ void Stream::RunQueued(uint64_t last_sequence, bool on_worker) {
       device().NoteFault(result.code);
     }
 
-    mutex_.Lock();
-    if (task->result_ != nullptr) {
-      // The caller of RunInOrder reports the failure itself; the stream does not report it again.
-      *task->result_ = std::move(result);
-    } else if (failed && epoch == abort_epoch_) {
-      // A failure of a task that an abort found running belongs to the work that was given up.
-      NoteFailure(*task, result);
+    if (failed || task->result_ != nullptr) {
+      MutexLock lock(mutex_);
+      if (task->result_ != nullptr) {
+        // The caller of RunInOrder reports the failure itself; the stream does not report it again.
+        *task->result_ = std::move(result);
+      } else if (epoch == abort_epoch_) {
+        // A failure of a task that an abort found running belongs to the work that was given up.
+        NoteFailure(*task, result);
+      }
     }
-    mutex_.Unlock();
     task.reset();  // may release memory, and must have before anyone sees the task completed
     mutex_.Lock();
 

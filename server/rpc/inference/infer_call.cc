@@ -14,7 +14,8 @@ void InferCall::Listen(InferenceContext& context, grpc::ServerCompletionQueue* q
 
 InferCall::InferCall(InferenceContext& context, grpc::ServerCompletionQueue* queue)
     : ExecutionCall(context.execute, queue), inference_(context) {
-  inference_.service.RequestModelInfer(&rpc_, &request_, &writer_, queue_, queue_, &arrival_);
+  static const int method = MethodNumber("inference.GRPCInferenceService.ModelInfer");
+  inference_.service.RequestUnary(method, &rpc_, &request_, &writer_, queue_, &arrival_);
 }
 
 void InferCall::Start(Tenant* tenant, const StageClock& clock) {

@@ -15,7 +15,8 @@ void InferStreamCall::Listen(InferenceContext& context, grpc::ServerCompletionQu
 
 InferStreamCall::InferStreamCall(InferenceContext& context, grpc::ServerCompletionQueue* queue)
     : ExecutionStream(context.execute, queue, Kind::kOneByOne), inference_(context) {
-  inference_.service.RequestModelStreamInfer(&rpc_, &stream_, queue_, queue_, &arrival_);
+  static const int method = MethodNumber("inference.GRPCInferenceService.ModelStreamInfer");
+  inference_.service.RequestStream(method, &rpc_, &stream_, queue_, &arrival_);
 }
 
 void InferStreamCall::HandleMessage(const StageClock& clock) {

@@ -3,6 +3,7 @@
 
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/execute_service.h"
+#include "server/rpc/given_message.h"
 #include "server/shared_memory/named_regions.h"
 
 namespace opserve::server {
@@ -36,11 +37,11 @@ template <typename Service>
 using InferenceSettingMethods = inference::GRPCInferenceService::WithRawMethod_TraceSetting<
     inference::GRPCInferenceService::WithRawMethod_LogSettings<Service>>;
 
-using AsyncInferenceService = InferenceHealthMethods<InferenceModelMethods<
+using AsyncInferenceService = GivingService<InferenceHealthMethods<InferenceModelMethods<
     InferenceRepositoryMethods<InferenceSystemMemoryMethods<InferenceCudaMemoryMethods<
         InferenceSettingMethods<inference::GRPCInferenceService::WithRawMethod_ModelInfer<
             inference::GRPCInferenceService::WithRawMethod_ModelStreamInfer<
-                inference::GRPCInferenceService::Service>>>>>>>>;
+                inference::GRPCInferenceService::Service>>>>>>>>>;
 
 // All outlive the calls.
 struct InferenceContext {

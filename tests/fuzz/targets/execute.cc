@@ -44,7 +44,7 @@ std::string Answer(const Program& program, absl::StatusOr<ProgramResult> result)
   StageClock clock;
   const std::vector<KeptTensor> kept(program.kept.size(), KeptTensor{.handle = "kept"});
   const ExecuteAnswer answer =
-      BuildExecuteAnswer(*std::move(result), kept, AnswerForm(), TraceContext(), &clock);
+      BuildExecuteAnswer(program, *std::move(result), kept, AnswerForm(), TraceContext(), &clock);
   std::string bytes = fuzz::Joined(codec::BuildPayloadMessage(*answer.header, answer.payloads));
   Check(bytes.size() <= kMaxResponseBytes, "the answer is as small as was promised");
   v1::ExecuteResponse response;

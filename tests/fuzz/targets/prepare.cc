@@ -40,7 +40,8 @@ std::vector<std::string> ResultsOf(const ProgramCall& call,
   }
   std::vector<std::string> bytes;
   for (const ProgramResult::Output& output : result->outputs) {
-    Check(output.data.size() == static_cast<size_t>(NumBytes(output.spec)),
+    const TensorSpec& spec = call.program->output(output.source).spec;
+    Check(output.data.size() == static_cast<size_t>(NumBytes(spec)),
           "a result has the size of its shape");
     bytes.emplace_back(static_cast<const char*>(output.data.data()), output.data.size());
   }

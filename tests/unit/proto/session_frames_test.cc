@@ -71,7 +71,11 @@ grpc::ByteBuffer OfPieces(const std::vector<std::string>& pieces) {
 }
 
 // Of a buffer that is not compressed.
-Slices PiecesOf(const grpc::ByteBuffer& buffer) { return SlicesOf(buffer).value(); }
+Slices PiecesOf(const grpc::ByteBuffer& buffer) {
+  Slices slices;
+  EXPECT_TRUE(TakeSlices(buffer, &slices).ok());
+  return slices;
+}
 
 std::string BytesOf(absl::Span<const grpc::Slice> slices) {
   std::string bytes;
@@ -110,11 +114,11 @@ struct Outcome {
 };
 
 Outcome ReadAll(const grpc::ByteBuffer& message) {
-  absl::StatusOr<FrameReader> reader = FrameReader::Read(message);
-  if (!reader.ok()) return {{}, reader.status()};
+  FrameReader reader;
+  if (const absl::Status status = reader.Read(message); !status.ok()) return {{}, status};
   Outcome outcome;
   while (true) {
-    auto frame = reader->Next();
+    auto frame = reader.Next();
     if (!frame.ok()) outcome.status = frame.status();
     if (!frame.ok() || !frame->has_value()) return outcome;
     outcome.frames.emplace_back((*frame)->kind, (*frame)->number, BytesOf((*frame)->body));
@@ -285,9 +289,10 @@ TEST(FrameReaderTest, AMessageMayHaveNoFrames) {
 TEST(FrameReaderTest, BodiesStayWhereTheyArrived) {
   const std::string payload(100'000, 'x');
   const grpc::Slice slice(MessageBytes(FrameBytes(2, 1, StartBytes(0, "trace") + payload)));
-  auto reader = FrameReader::Read(grpc::ByteBuffer(&slice, 1));
-  ASSERT_TRUE(reader.ok()) << reader.status();
-  auto frame = reader->Next();
+  FrameReader reader;
+  const absl::Status status = reader.Read(grpc::ByteBuffer(&slice, 1));
+  ASSERT_TRUE(status.ok()) << status;
+  auto frame = reader.Next();
   ASSERT_TRUE(frame.ok() && frame->has_value());
   ASSERT_TRUE(ReadRequestStart(&(*frame)->body).ok());
 
