@@ -34,6 +34,14 @@ def test_another_channel_is_left_as_it_is():
         assert _one_batch.one_batch(method) is method
 
 
+def test_other_parameters_of_grpcs_are_no_fault(client, way, monkeypatch):
+    made = client._method(_wire.GET_SERVER_STATUS, "unary_stream")
+    if way == "one operation":
+        monkeypatch.setattr(made, "_call", lambda one_more: None)
+    sent = client._send(_wire.GET_SERVER_STATUS, b"", 60)
+    assert _wire.GetServerStatusResponse.FromString(sent.result()).version
+
+
 def test_an_error_has_code_message_and_details(client):
     handle = _wire.ReleaseProgramsRequest(handles=[b"x"])  # another message
     sent = client._send(_wire.EXECUTE, handle.SerializeToString(), 60)

@@ -42,6 +42,7 @@ class _Method:
     """Makes calls of a method. AttributeError: this gRPC has other internals."""
 
     def __init__(self, method: Any) -> None:
+        self._public = method
         self._call = method._channel.segregated_call
         self._name = method._method
         self._flags = cygrpc.PropagationConstants.GRPC_PROPAGATE_DEFAULTS
@@ -57,7 +58,13 @@ class _Method:
             cygrpc.ReceiveStatusOnClientOperation,
         )
 
-    def __call__(self, message: bytes, timeout: float, metadata: Metadata) -> _Call:
+    def __call__(self, message: bytes, timeout: float, metadata: Metadata) -> Any:
+        try:
+            return self._begin(message, timeout, metadata)
+        except TypeError:  # other parameters: nothing was sent
+            return self._public(message, timeout=timeout, metadata=metadata)
+
+    def _begin(self, message: bytes, timeout: float, metadata: Metadata) -> _Call:
         operations = (
             self._send_metadata(metadata, 0),
             self._send_message(message, 0),
