@@ -190,8 +190,9 @@ def test_a_failed_device_changes_no_loss(
 
 
 def lost_device(kernel: str) -> str:
-    """The fault of a device that is lost at the 9th launch of a kernel."""
-    return f"kernel={kernel},nth=9,code=507015,sticky"
+    """The fault of a device that is lost for good at the 9th launch of a kernel."""
+    reset = "call=aclrtResetDeviceForce,code=507033,count=all"
+    return f"kernel={kernel},nth=9,code=507015,sticky;{reset}"
 
 
 @pytest.mark.parametrize("kernel", ["aclnnAddmm", "aclnnApplyAdamWV2"])
