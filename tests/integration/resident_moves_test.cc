@@ -498,7 +498,9 @@ TEST_F(TwoTenantsMoveTest, EachTenantsTensorsMoveByThemselves) {
 }
 
 TEST_F(TwoTenantsMoveTest, ResumingStopsAfterThePresentTenant) {
-  std::vector<Holder> holders = HoldersOf(kTwoChunks);
+  // A tenant takes longer than the golden cases, whose copies are as slow: the device is resumed
+  // after them.
+  std::vector<Holder> holders = HoldersOf(8 * kTwoChunks);
   InjectFaults("copies,rate=8M");
   ASSERT_TRUE(service(0).BeginDrain().ok());
   EXPECT_TRUE(Await([this] { return IsMoving(); }));
