@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Union
 
 import grpc
 
@@ -82,44 +82,39 @@ def has_not_run(error: OpserveError) -> bool:
 
 def was_cut(error: OpserveError) -> bool:
     """Whether the connection broke under the call, which may have run; of an explained error."""
-    return (
-        error.code is grpc.StatusCode.UNAVAILABLE
-        and not error.from_daemon
-        and error.message.startswith(_LOST)
-    )
+    return _is_of_connection(error, _LOST)
 
 
 def was_unreachable(error: OpserveError) -> bool:
     """Whether the call found no connection; of an explained error."""
-    return (
-        error.code is grpc.StatusCode.UNAVAILABLE
-        and not error.from_daemon
-        and error.message.startswith(_UNREACHABLE)
-    )
+    return _is_of_connection(error, _UNREACHABLE)
 
 
 def is_mistake(error: OpserveError) -> bool:
     """Whether it is of no use to try again: the target or the protocol is wrong."""
-    return _found_no_connection(error) and any(
+    return _is_of_connection(error, _NO_CONNECTION) and any(
         cause in error.message for cause in _MISTAKES
     )
 
 
 def may_be_mistake(error: OpserveError) -> bool:
-    """Whether an address that never answered is likely to be wrong, so that nobody should wait for it.
+    """Whether an address that never answered is likely to be wrong, so that waiting is of no use.
 
     A daemon that makes room for other connections closes new ones, too, so a few attempts are of use.
     """
-    return _found_no_connection(error) and any(
+    return _is_of_connection(error, _NO_CONNECTION) and any(
         cause in error.message for cause in _MISTAKES_AT_FIRST
     )
 
 
-def _found_no_connection(error: OpserveError) -> bool:
+def _is_of_connection(
+    error: OpserveError, beginning: Union[str, tuple[str, ...]]
+) -> bool:
+    """Whether no daemon says so, but gRPC or this module, in a text that begins so."""
     return (
         error.code is grpc.StatusCode.UNAVAILABLE
         and not error.from_daemon
-        and error.message.startswith(_NO_CONNECTION)
+        and error.message.startswith(beginning)
     )
 
 
