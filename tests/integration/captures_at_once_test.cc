@@ -31,9 +31,10 @@ class CapturesAtOnceTest : public ::testing::Test {
  protected:
   static constexpr int kAdds = 3;
 
-  // One device with two lanes.
-  void Start(uint32_t captures_per_program) {
+  // One device with two lanes. The daemon has `device_bytes` of its memory, 0: half of it.
+  void Start(uint32_t captures_per_program, uint64_t device_bytes = 0) {
     Config config = InProcessDaemon::DefaultConfig();
+    config.workspace_max_bytes = device_bytes;
     config.devices = {0};
     config.captures_per_program = captures_per_program;
     stub_.reset();
@@ -153,12 +154,14 @@ TEST_F(CapturesAtOnceTest, AsManyCallsAreReplayedAtOnceAsTheSettingSays) {
 }
 
 TEST_F(CapturesAtOnceTest, AllCapturedRunsOfAProgramEndTogether) {
-  constexpr int64_t kElements = 256 << 10;  // 1 MiB
+  // Small, as programs that take long, even if only in a slow build, are not captured.
+  constexpr int64_t kElements = 16 << 10;  // 64 KiB
+  constexpr uint64_t kDeviceBytes = 2 << 20;
   const struct {
     const char* reason;
     std::function<void()> act;
   } kCases[] = {
-      // Half of the device's 64 MiB are the daemon's. Two captured runs take 6 of them.
+      // Two captured runs take 384 KiB.
       {"memory",
        [this] {
          const auto large = calls_->Upload(
@@ -174,7 +177,7 @@ TEST_F(CapturesAtOnceTest, AllCapturedRunsOfAProgramEndTogether) {
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.reason);
-    Start(/*captures_per_program=*/2);
+    Start(/*captures_per_program=*/2, kDeviceBytes);
     const v1::ExecuteRequest call = PrepareCall(kElements);
     CaptureTwo(call);
     EXPECT_EQ(CapturedInStatus(), 2u);
