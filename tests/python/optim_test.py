@@ -25,6 +25,7 @@ from optim_helpers import (  # noqa: F401
 )
 from torch import nn
 from torch.nn import functional as F
+from torch.optim import optimizer as torchs
 from torch_models import CASES
 
 optim = opserve.torch.optim
@@ -365,6 +366,35 @@ def test_gradients_that_autograd_copies_stay_on_the_pool(
     seen.clear()
     pair.step(1)
     assert traffic.downloads == 0
+    pair.check()
+
+
+def test_hooks_and_the_profiler_see_steps(backend: opserve.torch.Backend) -> None:
+    pair = Pair(backend)
+    pair.step(0)
+    seen: list[str] = []
+
+    def note(name: str) -> Callable[..., None]:
+        return lambda optimizer, *_: seen.append(name) if optimizer is pair.optimizer else None
+
+    ways = (
+        ("before", pair.optimizer.register_step_pre_hook),
+        ("after", pair.optimizer.register_step_post_hook),
+        ("before all", torchs.register_optimizer_step_pre_hook),
+        ("after all", torchs.register_optimizer_step_post_hook),
+    )
+    for name, register in ways:
+        seen.clear()
+        handle = register(note(name))
+        pair.step(1)
+        handle.remove()
+        pair.step(2)
+        assert seen == [name]
+    with torch.profiler.profile() as profile:
+        pair.step(3)
+    name = f"Optimizer.step#{type(pair.optimizer).__name__}.step"
+    counts = {one.key: one.count for one in profile.key_averages()}
+    assert counts[name] == 2, "of the pool's and of torch's own"
     pair.check()
 
 

@@ -54,6 +54,7 @@ class CallMinder:
                 if not self._calls and not self._changed.wait(_IDLE) and not self._calls:
                     self._has_thread = False
                     return
+                self._forget_answered()
                 if not self._calls:
                     continue
                 wait = self._calls[0][0] - time.monotonic()
@@ -64,3 +65,11 @@ class CallMinder:
             if call is not None:
                 call.wait()
             del call
+
+    def _forget_answered(self) -> None:
+        """Lets go of calls that need no reading, so as not to wake up for each; _changed is held."""
+        while self._calls:
+            call = self._calls[0][1]()
+            if call is not None and not call.is_over:
+                return
+            self._calls.popleft()
