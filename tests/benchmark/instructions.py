@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), and those that a
-further node costs in a prepared program (Add of 1 KiB), gRPC and the host CANN included, by callgrind, which counts
-them without noise. Installs nothing: the Debian package valgrind must be there.
+"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), for a prepared program
+of one node (Add of 1 KiB), and those that a further node costs in it, gRPC and the host CANN included, by callgrind,
+which counts them without noise. Installs nothing: the Debian package valgrind must be there, and this Python needs the
+packages of the Python client (build/venv).
 
   instructions.py BUILD [--seconds=N]
 
@@ -24,8 +25,11 @@ import urllib.request
 
 # The way, requests in flight, and the most instructions that a request may take.
 ROWS = (("session", 64, 40_000), ("session", 1, 60_000), ("unary", 8, 90_000))
-# Of prepared programs, and the most instructions that each further node may take.
+# Of a prepared program of one node, as above.
+PREPARED_ROW = ("unary", 8, 70_000)
+# Of prepared programs in a session, and the most instructions that each further node may take.
 NODES, MOST_OF_A_NODE = (1, 21), 5_000
+PREPARED_CALLS = pathlib.Path(__file__).with_name("prepared_calls.py")
 READY_SECONDS = 120
 
 
@@ -103,24 +107,24 @@ def profile_of(build, seconds, load_of):
         return daemon.end()
 
 
-def per_request(profile):
-    """Instructions for a request, and the requests."""
-    requests = calls_of(profile, "opserve::server::RecordExecution(")
-    return int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1)) / requests, requests
-
-
-def measure(build, way, in_flight, seconds):
+def measure(build, seconds, load_of):
     """Instructions for a request, how many come in a message, and the part that runs where it was received."""
-    profile = profile_of(build, seconds, lambda folder, target: [
-        str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target={target}", "--shape=256",
-        f"--transport={way}", f"--concurrency={in_flight}", f"--duration={seconds + READY_SECONDS}s"])
-    each, requests = per_request(profile)
-    return (each, requests / max(1, calls_of(profile, "opserve::server::SessionCall::HandleMessage(")),
+    profile = profile_of(build, seconds, load_of)
+    requests = calls_of(profile, "opserve::server::RecordExecution(")
+    return (int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1)) / requests,
+            requests / max(1, calls_of(profile, "opserve::server::SessionCall::HandleMessage(")),
             calls_of(profile, "opserve::server::LaneGroup::RunVisit(") / requests)
 
 
-def measure_program(build, nodes, seconds):
-    """Instructions for a run of a prepared program of so many nodes."""
+def bench(build, way, in_flight, seconds):
+    """A load of requests of one operator, for measure()."""
+    return lambda folder, target: [
+        str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target={target}", "--shape=256",
+        f"--transport={way}", f"--concurrency={in_flight}", f"--duration={seconds + READY_SECONDS}s"]
+
+
+def runs_in_session(build, nodes):
+    """A load of runs of a prepared program of so many nodes, one after another in a session."""
     def load_of(folder, target):
         def node(number):
             first = f"invocation_output {{ invocation: {number - 1} }}" if number else "program_input: 0"
@@ -133,7 +137,7 @@ def measure_program(build, nodes, seconds):
         return [str(build / "bin/opserve"), "program", "run", str(folder / "program.txt"), f"--target={target}",
                 "--prepare", "--repeat=1000000"]
 
-    return per_request(profile_of(build, seconds, load_of))[0]
+    return load_of
 
 
 def main():
@@ -143,13 +147,18 @@ def main():
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     for way, in_flight, limit in ROWS:
-        each, together, visits = measure(build, way, in_flight, arguments.seconds)
+        each, together, visits = measure(build, arguments.seconds, bench(build, way, in_flight, arguments.seconds))
         of_messages = f", {together:.1f} in a message" if way == "session" else ""
         report(f"instructions for a request, {way}, {in_flight} in flight", each, limit,
                f"{of_messages}, {visits:.0%} run where they were received")
-    few, many = (measure_program(build, nodes, arguments.seconds) for nodes in NODES)
+    way, in_flight, limit = PREPARED_ROW
+    each, _, visits = measure(build, arguments.seconds, lambda folder, target: [
+        sys.executable, str(PREPARED_CALLS), target, str(in_flight)])
+    report(f"instructions for a prepared program of one node, {way}, {in_flight} in flight", each, limit,
+           f", {visits:.0%} run where they were received")
+    few, many = (measure(build, arguments.seconds, runs_in_session(build, nodes))[0] for nodes in NODES)
     report("instructions for each further node of a prepared program", (many - few) / (NODES[1] - NODES[0]),
-           MOST_OF_A_NODE, f", {few:,.0f} for a run of one")
+           MOST_OF_A_NODE, f", {few:,.0f} for a run of one in a session")
 
 
 def report(what, each, limit, facts):

@@ -13,7 +13,8 @@ usage: tests/benchmark/run.sh [--quick] [--torch] [--instructions]
   --torch    next to PyTorch: kernels (target T12; installs libtorch) and steps of training (T18 to
              T20; makes build/venv-torch, several GB)
   --instructions
-             also count the daemon's instructions for a small request (installs valgrind)
+             also count the daemon's instructions for small requests (installs valgrind, makes
+             build/venv)
 
 Prints a table, as Markdown, and writes build/benchmark/result.json.
 EOF
@@ -57,7 +58,8 @@ echo "== transport"
 if [ -n "$instructions" ]; then
   echo "== instructions"
   cmake --build "$build" --target opserve
-  python3 "$root/tests/benchmark/instructions.py" "$build"
+  "$root/tests/python/make_environment.sh" "$build/venv"
+  "$build/venv/bin/python" "$root/tests/benchmark/instructions.py" "$build"
 fi
 echo "== shared memory"
 "$build/tests/shared_memory_benchmark" --repetitions="$repetitions"

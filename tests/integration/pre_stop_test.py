@@ -1,11 +1,13 @@
-"""The preStop hook of deploy/kubernetes: the very command of the manifest, on daemons that are processes.
+"""The preStop hook of deploy/kubernetes: the very command of each kustomization, on daemons that are processes.
 
 usage: pre_stop_test.py BUILD_DIR
 """
 
+import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -15,23 +17,110 @@ import urllib.error
 import urllib.request
 
 from await_true import await_true
+from cann_layouts import Installation
 # Takes the build directory from the arguments.
-from process_test import OPSERVE, ROOT, Daemon
+from process_test import BUILD, OPSERVED, ROOT, Daemon
 
-sys.path.insert(0, str(ROOT / "client/python"))
+sys.path[:0] = [str(ROOT / room) for room in ("client/python", "tests/packaging")]
+import kustomizations
 import numpy as np
 import opserve
-import yaml
 
-# Of the tenant "a", by the token "a".
-TENANT = 'tenant { name: "a" token_sha256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" }'
+# The token "a".
+TOKEN = 'token_sha256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"'
+TENANT = f'tenant {{ name: "a" {TOKEN} }}'
+
+# What the configurations of the kustomizations say, as it can be replaced.
+DELAY = 'drain_delay: "10s"'
+TIMEOUT = 'drain_timeout: "40s"'
+CLIENT_CA = 'tls_client_ca: "/etc/opserve/tls/ca.crt"'
+CLIENT = 'certificate_name: "client.opserve"'
+SOCKET = '\nlisten: "unix:/run/opserve/opserve.sock"'
+
+# How a pod may be configured: a kustomization, replacements in its configuration, and what clients connect with.
+PODS = {
+    "plaintext": ("overlays/cpu", {}, ()),
+    "plaintext, tokens": ("overlays/cpu", {TIMEOUT: f"{TENANT} {TIMEOUT}"}, {"token"}),
+    "TLS, certificates": ("base", {}, {"authorities", "certificate"}),
+    "TLS, certificates, NPUs": ("overlays/ascend", {}, {"authorities", "certificate"}),
+    "TLS, tokens": ("base", {CLIENT_CA: "", CLIENT: TOKEN}, {"authorities", "token"}),
+    "TLS, certificates and tokens": ("base", {CLIENT: TOKEN}, {"authorities", "certificate", "token"}),
+    "TLS alone": ("base", {SOCKET: ""}, {"authorities", "certificate"}),
+}
+
+# Of pods that deposit: both pods' kustomization, what makes the first one deposit at the address of the second, how the
+# second one knows it, and what clients connect with.
+PAIRS = {
+    "plaintext": ("overlays/cpu", {TIMEOUT: f'{TENANT} deposit {{ address: "ADDRESS" }} {TIMEOUT}'},
+                  f'{TENANT} peer {{ uid: {os.getuid()} tenant: "a" max_bytes: 1000000 }}', {"token"}),
+    "TLS": ("base", {"\n#deposit": "\ndeposit", "\n#  ": "\n  ", "\n#}": "\n}", "opserve-peer:8470": "ADDRESS"},
+            'peer { certificate_name: "pod.opserve" tenant: "default" max_bytes: 1000000 }',
+            {"authorities", "certificate"}),
+}
 
 
-def hook():
-    """The command that the kubelet runs in the pod before SIGTERM."""
-    text = (ROOT / "deploy/kubernetes/base/deployment.yaml").read_text(encoding="utf-8")
-    container, = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
-    return container["lifecycle"]["preStop"]["exec"]["command"]
+def issue(directory, name, *arguments):
+    """Makes NAME.crt and NAME.key."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-days", "2", "-subj", f"/CN={name}", "-keyout", directory / f"{name}.key",
+                    "-out", directory / f"{name}.crt", *arguments], check=True, capture_output=True)
+
+
+def make_certificates(directory):
+    """Those of the Secret, and of a client."""
+    issue(directory, "ca")
+    signed = ("-CA", directory / "ca.crt", "-CAkey", directory / "ca.key", "-addext", "basicConstraints=CA:FALSE")
+    issue(directory, "tls", *signed, "-addext", "subjectAltName=DNS:pod.opserve,IP:127.0.0.1")
+    issue(directory, "client", *signed, "-addext", "subjectAltName=DNS:client.opserve")
+
+
+class Pod(Daemon):
+    """The container of a kustomization: its paths are below a directory, its ports are any."""
+
+    def __init__(self, directory, secret, place, changes):
+        """
+        Args:
+            secret: the directory of what make_certificates() makes.
+            changes: of the configuration, each from a text to another one.
+        """
+        self.directory = directory
+        self._objects = kustomizations.build(place)
+        self._container = kustomizations.container_of(self._objects)
+        # A process that the kubelet starts in the container has these variables, and no others.
+        variables = {**kustomizations.image_environment(self._container),
+                     **{one["name"]: one["value"] for one in self._container.get("env", ())}}
+        self.environment = {**{name: self._here(value) for name, value in variables.items()},
+                            "PATH": str(OPSERVED.parent)}
+        for mount in ("run/opserve", "etc/opserve", "var/log/opserve"):
+            (directory / mount).mkdir(parents=True)
+        (directory / "etc/opserve/tls").symlink_to(secret)
+        if "ASCEND_HOME_PATH" in self.environment:
+            host = BUILD / "lib/opserve/host-cann"
+            Installation(self.environment["ASCEND_HOME_PATH"], host).old_runtime().one_library().custom_package()
+        config = self._objects["ConfigMap"]["data"]["opserved.textproto"]
+        for old, new in {DELAY: 'drain_delay: "0s"', **changes}.items():
+            if old not in config:
+                raise AssertionError(f"{place} does not say {old}")
+            config = config.replace(old, new)
+        path = directory / "etc/opserve/opserved.textproto"
+        path.write_text(self._here(re.sub(r"0\.0\.0\.0:\d+", "127.0.0.1:0", config)), encoding="utf-8")
+        self.events = []
+        self.process = subprocess.Popen(
+            ["opserved", *map(self._here, self._container["args"])],
+            stderr=subprocess.PIPE, text=True, env={"OPSERVE_HOST_DEVICES": "1", **self.environment})
+        self.ready = self.wait_for("ready")
+        self.address = next(one for one in self.ready["listen"] if one.startswith("127.0.0.1:"))
+        self.socket = f"unix:{directory}/run/opserve/opserve.sock"
+
+    def _here(self, text):
+        return re.sub(r"(?<!\w)/(?:(?:etc|run|var/log)/opserve|usr/local/Ascend)\b",
+                      lambda found: f"{self.directory}{found[0]}", text)
+
+    def hook(self):
+        """Runs what the kubelet runs in the container before SIGTERM."""
+        command = self._container["lifecycle"]["preStop"]["exec"]["command"]
+        return subprocess.run([self._here(word) for word in command], capture_output=True, text=True, timeout=60,
+                              env=self.environment)
 
 
 def is_reached(client):
@@ -48,51 +137,43 @@ class PreStopTest(unittest.TestCase):
         directory = tempfile.TemporaryDirectory(prefix="opserve-test-")
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
+        self.secret = self.directory / "secret"
+        self.secret.mkdir()
+        make_certificates(self.secret)
 
-    def start(self, name, settings):
-        path = self.directory / f"{name}.textproto"
-        path.write_text(f"{TENANT} {settings}", encoding="utf-8")
-        daemon = Daemon(self.directory / name, f"--config={path}")
-        self.addCleanup(lambda: daemon.process.poll() is None and daemon.stop(signal.SIGKILL))
-        return daemon
+    def start(self, place, changes):
+        directory = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
+        pod = Pod(directory, self.secret, place, changes)
+        self.addCleanup(lambda: pod.process.poll() is None and pod.stop(signal.SIGKILL))
+        return pod
 
-    def start_pair(self):
-        """A daemon that deposits at another one, and that one."""
-        peer = f"unix:{self.directory}/peer"
-        receiver = self.start("peer", f'peer {{ uid: {os.getuid()} tenant: "a" max_bytes: 1000000 }}')
-        return self.start("pod", f'deposit {{ address: "{peer}" client_address: "{peer}" }} drain_timeout: "20s"'), receiver
+    def start_pair(self, place, depositing, receiving):
+        """A pod that deposits at another one, and that one."""
+        receiver = self.start(place, {TIMEOUT: f"{receiving} {TIMEOUT}"})
+        # Without TLS elements do not leave the machine.
+        self.peer = receiver.address if place == "base" else receiver.socket
+        return self.start(place, {old: new.replace("ADDRESS", self.peer) for old, new in depositing.items()}), receiver
 
-    def run_hook(self, daemon):
-        """As in the pod, of which the image says where the daemon's socket is."""
-        program, *arguments = hook()
-        self.assertEqual(program, OPSERVE.name)
-        return subprocess.run([OPSERVE, *arguments], capture_output=True, text=True, timeout=60,
-                              env=dict(os.environ, OPSERVE_TARGET=daemon.target))
+    def connect(self, targets, shown):
+        tls = opserve.Tls(ca_file=self.secret / "ca.crt", server_name="pod.opserve") if "authorities" in shown else None
+        if "certificate" in shown:
+            tls = dataclasses.replace(tls, cert_file=self.secret / "client.crt", key_file=self.secret / "client.key")
+        client = opserve.Client(targets, tls=tls, token="a" if "token" in shown else None, balance=False)
+        self.addCleanup(client.close)
+        return client
 
-    def log_after(self, daemon, number):
+    def log_after(self, pod, number):
         """Ends it with a signal: its exit code, and what it still logs, by the event."""
-        daemon.process.send_signal(number)
+        pod.process.send_signal(number)
         entries = {}
-        for line in daemon.process.stderr:
+        for line in pod.process.stderr:
             entry = json.loads(line)
             entries.setdefault(entry["event"], []).append(entry)
-        return daemon.process.wait(timeout=60), entries
+        pod.process.stderr.close()
+        return pod.process.wait(timeout=60), entries
 
-    def test_tensors_and_programs_are_at_the_peer_when_the_hook_has_ended(self):
-        pod, receiver = self.start_pair()
-        client = opserve.Client(f"{pod.target},{receiver.target}", token="a", balance=False)
-        self.addCleanup(client.close)
-        tensor = client.upload(np.float32([1, 2]))
-        program = opserve.Program()
-        x = program.input("float32", (2,))
-        adding = client.prepare(program, [program.add(program.add(x, tensor), tensor)])
-        np.testing.assert_array_equal(adding(np.float32([10, 20])).results[0], [12, 24])
-
-        ended = self.run_hook(pod)
-
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertIn(f"1 resident tensor (8 B) and 1 prepared program went to {receiver.target}\n", ended.stdout)
-        # The pod is out of its Service, and waits for SIGTERM.
+    def check_drained_once(self, pod):
+        """The pod is out of its Service, waits for SIGTERM, and has its result in the log, which is returned."""
         with self.assertRaises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"http://127.0.0.1:{pod.ready['metrics_port']}/readyz", timeout=60)
         self.assertEqual(refused.exception.code, 503)
@@ -100,35 +181,64 @@ class PreStopTest(unittest.TestCase):
         self.assertIsNone(pod.process.poll())
         code, log = self.log_after(pod, signal.SIGTERM)
         self.assertEqual(code, 0)
-        # One drain, whose result is in the pod's log.
-        self.assertEqual(len(log["draining"]), 1)
-        (deposited,), (drained,), (call,) = log["tensors_deposited"], log["drained"], log["admin_call"]
-        self.assertEqual([deposited[field] for field in ("tensors", "programs", "lost")], [1, 1, 0])
-        self.assertEqual(drained["cut_off"], 0)
-        self.assertEqual(call["method"], "DrainDaemon")
-        # The same handles, at the peer.
-        # The client notices with its first call that the connection has ended.
-        await_true(lambda: is_reached(client), "the client is at the peer")
-        np.testing.assert_array_equal(client.download(tensor), [1, 2])
-        np.testing.assert_array_equal(adding(np.float32([10, 20])).results[0], [12, 24])
-        self.assertEqual(adding.prepared_again, 0)
+        self.assertEqual([len(log[event]) for event in ("draining", "drained")], [1, 1])
+        self.assertEqual(log["drained"][0]["cut_off"], 0)
+        self.assertEqual({call["method"] for call in log["admin_call"]}, {"DrainDaemon"})
+        return log
+
+    def test_it_drains_the_daemon_of_each_pod(self):
+        # There is no kustomization without a row.
+        self.assertEqual({place for place, _, _ in PODS.values()}, set(kustomizations.PLACES))
+        for name, (place, changes, shown) in PODS.items():
+            with self.subTest(name):
+                pod = self.start(place, changes)
+                np.testing.assert_array_equal(self.connect(pod.address, shown).neg(np.float32([1, 2])), [-1, -2])
+
+                ended = pod.hook()
+
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertIn("the daemon is drained and waits for SIGTERM\n", ended.stdout)
+                self.check_drained_once(pod)
+
+    def test_tensors_and_programs_are_at_the_peer_when_it_has_ended(self):
+        for name, (place, depositing, receiving, shown) in PAIRS.items():
+            with self.subTest(name):
+                pod, receiver = self.start_pair(place, depositing, receiving)
+                client = self.connect(f"{pod.address},{receiver.address}", shown)
+                tensor = client.upload(np.float32([1, 2]))
+                program = opserve.Program()
+                x = program.input("float32", (2,))
+                adding = client.prepare(program, [program.add(program.add(x, tensor), tensor)])
+                np.testing.assert_array_equal(adding(np.float32([10, 20])).results[0], [12, 24])
+
+                ended = pod.hook()
+
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertIn(f"1 resident tensor (8 B) and 1 prepared program went to {self.peer}\n", ended.stdout)
+                deposited, = self.check_drained_once(pod)["tensors_deposited"]
+                self.assertEqual([deposited[field] for field in ("tensors", "programs", "lost")], [1, 1, 0])
+                # The same handles, at the peer.
+                # The client notices with its first call that the connection has ended.
+                await_true(lambda: is_reached(client), "the client is at the peer")
+                np.testing.assert_array_equal(client.download(tensor), [1, 2])
+                np.testing.assert_array_equal(adding(np.float32([10, 20])).results[0], [12, 24])
+                self.assertEqual(adding.prepared_again, 0)
 
     def test_it_fails_where_tensors_are_lost_and_says_so_in_the_pod_events(self):
-        pod = self.start("pod", 'drain_timeout: "1s"')
-        with opserve.Client(pod.target, token="a") as client:
-            tensor = client.upload(np.float32([1, 2]))  # stays after the client
+        pod = self.start("overlays/cpu", {TIMEOUT: 'drain_timeout: "1s"'})
+        tensor = self.connect(pod.address, ()).upload(np.float32([1, 2]))  # stays after the client
 
-            ended = self.run_hook(pod)
+        ended = pod.hook()
 
-            self.assertEqual(ended.returncode, 1, ended.stdout)
-            self.assertIn("1 resident tensor lost, 0 calls cut off", ended.stderr)
-            del tensor
+        self.assertEqual(ended.returncode, 1, ended.stdout)
+        self.assertIn("1 resident tensor lost, 0 calls cut off", ended.stderr)
+        del tensor
         self.assertEqual(self.log_after(pod, signal.SIGTERM)[0], 0)
 
     def test_a_second_hook_waits_for_the_same_drain(self):
-        pod, receiver = self.start_pair()
+        pod, receiver = self.start_pair(*PAIRS["plaintext"][:3])
 
-        ended = [self.run_hook(pod) for _ in range(2)]
+        ended = [pod.hook() for _ in range(2)]
 
         self.assertEqual([one.returncode for one in ended], [0, 0])
         self.assertEqual(ended[0].stdout, ended[1].stdout)

@@ -8,37 +8,20 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 import urllib.request
 
-import yaml
+from kustomizations import DOCKERFILES, PLACES, ROOT, build, container_of, image_environment
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-KUBERNETES = ROOT / "deploy/kubernetes"
-PLACES = ("base", "overlays/cpu", "overlays/ascend")
 
 
 def output(*command):
     # Programs with abseil's flags exit with 1 after --help.
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
-
-
-def build(place):
-    """The objects of a kustomization, by their kind: there is one of each."""
-    run = subprocess.run(["kubectl", "kustomize", KUBERNETES / place], capture_output=True, text=True,
-                         timeout=60, check=False)
-    if run.returncode != 0:
-        raise AssertionError(f"{place}: {run.stderr}")
-    objects = list(yaml.safe_load_all(run.stdout))
-    result = {entry["kind"]: entry for entry in objects}
-    if len(result) != len(objects):
-        raise AssertionError(f"{place}: two objects of a kind")
-    return result
 
 
 @contextlib.contextmanager
@@ -59,15 +42,12 @@ class KubernetesTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if shutil.which("kubectl") is None:
-            raise AssertionError("kubectl is missing: deploy/install_packages.sh --tests")
         cls.built = {place: build(place) for place in PLACES}
 
     def each(self):
         for objects in self.built.values():
             pod = objects["Deployment"]["spec"]["template"]
-            container, = pod["spec"]["containers"]
-            yield objects, pod, container
+            yield objects, pod, container_of(objects)
 
     def effective_config(self, objects):
         """What `opserved --validate_config` prints of the embedded configuration."""
@@ -91,10 +71,9 @@ class KubernetesTest(unittest.TestCase):
         for objects, _, container in self.each():
             self.assertEqual(container["lifecycle"]["preStop"]["exec"]["command"][:3],
                              ["opserve", "admin", "drain-daemon"])
-            for name in ("Dockerfile", "Dockerfile.cann"):
-                text = (ROOT / "deploy/container" / name).read_text(encoding="utf-8")
-                target, = re.findall(r"\bOPSERVE_TARGET=(\S+)", text)
-                self.assertIn(f'listen: "{target}"', self.effective_config(objects))
+            target = image_environment(container)["OPSERVE_TARGET"]
+            self.assertIn(f'\nlisten: "{target}"', self.effective_config(objects))
+            self.assertIn(f'\nadmin_listen: "{target}.admin"', self.effective_config(objects))
 
     def test_the_configuration_is_valid_and_what_the_pod_has(self):
         for objects, pod, container in self.each():
@@ -157,7 +136,7 @@ class KubernetesTest(unittest.TestCase):
                     self.assertEqual(answer.read(), b"ok\n")
 
     def test_the_user_is_that_of_the_image_and_of_the_tenant_inside(self):
-        for name in ("Dockerfile", "Dockerfile.cann"):
+        for name in DOCKERFILES.values():
             text = (ROOT / "deploy/container" / name).read_text(encoding="utf-8")
             user, = re.findall(r"^USER (\d+):", text, re.M)
             for objects, pod, container in self.each():
@@ -169,7 +148,7 @@ class KubernetesTest(unittest.TestCase):
 
     def test_npus_are_requested_where_there_are_some(self):
         for place, objects in self.built.items():
-            container, = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+            container = container_of(objects)
             for kind in ("requests", "limits"):
                 self.assertEqual(container["resources"][kind].get("huawei.com/Ascend910"),
                                  1 if place == "overlays/ascend" else None)
