@@ -17,6 +17,7 @@ import torch
 from optim_helpers import Traffic, backend, fresh, traffic  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
+from torch_helpers import is_torch_2_4
 from torch_models import CASES, Cnn
 
 optim = opserve.torch.optim
@@ -187,6 +188,8 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("how", WRITES)
 def test_what_is_written_here_is_sent(backend: opserve.torch.Backend, how: str) -> None:
+    if how == "another tensor" and is_torch_2_4:
+        pytest.skip("graphs of torch 2.4 go on with the buffers that they were compiled for")
     pair = Pair(backend)
     pair.step(0)
     for number in range(1, 3):

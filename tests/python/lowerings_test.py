@@ -15,6 +15,7 @@ import torch
 from opserve._operators import OPERATORS
 from optim_helpers import backend, fresh  # noqa: F401
 from torch.nn import functional as F
+from torch_helpers import is_torch_2_4
 from torch_models import CASES as MODELS
 
 Tensor = torch.Tensor
@@ -112,7 +113,7 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         {"BatchNorm", "BatchNormBackward"},
     ),
     "instance norm": (
-        F.instance_norm,
+        lambda x: F.instance_norm(x),  # torch 2.4 does not compile the function itself
         lambda: [torch.randn(2, 3, 5, 4)],
         {"BatchNorm", "BatchNormBackward"},
     ),
@@ -352,6 +353,8 @@ def test_each_operator_serves_a_node_or_has_a_reason_not_to() -> None:
 def test_a_function_and_its_gradients_are_torchs(
     backend: opserve.torch.Backend, name: str
 ) -> None:
+    if "by frequency" in name and is_torch_2_4:
+        pytest.skip("torch 2.4 divides gradients of bags by the counts of other rows")
     f, make, operators = CASES[name]
     inputs = [one.requires_grad_() for one in make()]
 
@@ -416,7 +419,7 @@ def test_bags_of_float64_are_computed_here(client: opserve.Client) -> None:
 
     expected = bags("mean")(weight)
     torch.testing.assert_close(seen, expected)
-    with pytest.warns(opserve.torch.LocalNodesWarning, match="_embedding_bag_backward"):
+    with pytest.warns(opserve.torch.LocalNodesWarning, match="_embedding_bag_(dense_)?backward"):
         gradients = [torch.autograd.grad(one.sum(), [weight])[0] for one in (seen, expected)]
     torch.testing.assert_close(*gradients)
 

@@ -97,6 +97,17 @@ def one_step(
     return loss
 
 
+def test_another_tensor_with_a_buffers_memory_sees_each_step(client: opserve.Client) -> None:
+    training = Training(client)
+    alias = training.model.norm.running_mean.detach()
+    for _ in range(2):
+        training.step()
+        training.eager_step()
+        training.backend.synchronize()
+        torch.testing.assert_close(alias, training.eager.norm.running_mean)
+    training.check()
+
+
 def test_steps_are_replayed_whether_their_losses_are_read_or_not(start_daemon: Any) -> None:
     daemon = start_daemon("--metrics_listen=127.0.0.1:0")
     watcher = Watcher(daemon)

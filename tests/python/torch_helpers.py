@@ -10,6 +10,10 @@ import opserve
 import opserve.torch
 
 
+# The oldest version that opserve.torch supports; a test that skips with it says why.
+is_torch_2_4 = torch.__version__.startswith("2.4.")
+
+
 class CountingClient(opserve.Client):
     """Remembers the programs that it ran."""
 

@@ -22,15 +22,21 @@ from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions
 from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
-from opserve.torch._entries import name_inputs
+from opserve.torch._entries import key_of, name_inputs
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._local_nodes import left_out, listing, unsupported_nodes
 from opserve.torch._nodes import is_backward, is_tangent, running_statistics, written_inputs
 from opserve.torch._plan import Plan
-from opserve.torch._pool_parameter import adopt
+from opserve.torch._pool_parameter import adopt, arguments_are_detached, detaching_arguments
 from opserve.torch._pool_tensor import Contents, PoolTensor, settle
 from opserve.torch._prepared_plan import PreparedPlan
 from opserve.torch._residency import Residents, bring_home
+from opserve.torch._static_inputs import (
+    counted_changes,
+    gradients_of_parameters,
+    static_inputs,
+    with_attributes,
+)
 from opserve.torch._whole_functions import kept_whole
 
 Tensor = torch.Tensor
@@ -128,15 +134,25 @@ class Backend:
             keep_inference_input_mutations=True,  # those of a training, too
         )
         name_inputs(graph, inputs)
-        self._compiling.inputs = inputs
+        self._compiling.inputs = with_attributes(graph, inputs)
+        self._compiling.attributes = len(self._compiling.inputs) - len(inputs)
+        has_attributes = self._compiling.attributes > 0  # in torch 2.4
         self._name_once("these parts", {part: part for part in left_out(graph)})
         try:
-            with kept_whole():
+            # torch 2.4 looks at parameters here, not at their elements.
+            with kept_whole(), torch._C.DisableTorchFunctionSubclass():
                 compiled: Callable[..., Any] = compiler(graph, inputs)
         finally:
-            del self._compiling.inputs
+            del self._compiling.inputs, self._compiling.attributes
             self._compiling.backward = None
-        return compiled
+        if not has_attributes:
+            return compiled
+
+        def call(*arguments: Any) -> Any:
+            with detaching_arguments():
+                return compiled(*arguments)
+
+        return call
 
     def _partition(self, joint: Any, inputs: Any, **options: Any) -> Any:
         """Forward and backward graph; strict mode looks at both before the first one runs."""
@@ -171,7 +187,7 @@ class Backend:
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
         returned = metadata.num_forward_returns if metadata is not None else None
-        return self._runner(graph, _static_inputs(context), returned)
+        return self._runner(graph, static_inputs(context), returned)
 
     def _compile(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
@@ -179,14 +195,15 @@ class Backend:
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
         is_forward = metadata is not None and not is_backward(graph)
-        static = _static_inputs(context) if is_forward else set()
+        static = static_inputs(context) if is_forward else set()
         return self._runner(graph, static, None)
 
     def _runner(
         self, graph: torch.fx.GraphModule, static: set[int], returned: Optional[int]
     ) -> Callable[..., Any]:
-        self._adopt(graph, static)
-        runner: Callable[..., Any] = _Runner(self, graph, static, returned)
+        adopted = self._adopt(graph, static)
+        detached = adopted if returned is not None else {}
+        runner: Callable[..., Any] = _Runner(self, graph, static, returned, detached)
         if self._strict and not is_backward(graph):
             refused = self._refused(graph)
             if refused:
@@ -203,19 +220,29 @@ class Backend:
             found += [f"backward pass: {text}" for text in texts]
         return found
 
-    def _adopt(self, graph: torch.fx.GraphModule, static: set[int]) -> None:
+    def _adopt(
+        self, graph: torch.fx.GraphModule, static: set[int]
+    ) -> dict[int, weakref.ref[Tensor]]:
         """Buffers that the graph changes on the pool come home when they are read.
 
         So do running statistics that it only reads: torch changes those without a new version.
+
+        Returns:
+            By their places, those that it changes and that Dynamo's graph has as attributes.
         """
         placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
         inputs = getattr(self._compiling, "inputs", ())
         if is_backward(graph) or len(inputs) != len(placeholders):
-            return  # what is not adopted comes home at once
-        changed = {*written_inputs(graph), *running_statistics(graph)}
+            return {}  # what is not adopted comes home at once
+        written = written_inputs(graph)
+        changed = {*written, *running_statistics(graph)}
+        attributes: dict[int, weakref.ref[Tensor]] = {}
         for number, (node, tensor) in enumerate(zip(placeholders, inputs)):
             if node in changed and number in static and isinstance(tensor, Tensor):
                 adopt(tensor)
+                if node in written and number < self._compiling.attributes:
+                    attributes[number] = weakref.ref(tensor)
+        return attributes
 
     def check(self, plan: Plan) -> None:
         """UnsupportedError, or a warning, if the plan has nodes that run here."""
@@ -272,8 +299,14 @@ class _Runner:
         graph: torch.fx.GraphModule,
         static: set[int],
         returned: Optional[int],
+        detached: Mapping[int, weakref.ref[Tensor]],
     ) -> None:
+        """
+        Args:
+            detached: buffers that it changes and is called with detached, by their places.
+        """
         self._backend = backend
+        self._detached = detached
         self._graph = graph
         self._static = static
         placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
@@ -283,7 +316,7 @@ class _Runner:
             i for i, node in enumerate(placeholders) if node in written and i in static
         }
         # Those whose version AOTAutograd increments before the graph runs.
-        self._ahead = self._changed & _counted_changes()
+        self._ahead = self._changed & counted_changes()
         [output] = [node for node in graph.graph.nodes if node.op == "output"]
         given = output.args[0]
         self._outputs = given if isinstance(given, (tuple, list)) else [given]
@@ -305,6 +338,9 @@ class _Runner:
             return self._call(arguments)
 
     def _call(self, arguments: Sequence[Any]) -> list[Any]:
+        if self._detached:
+            arguments_are_detached()
+            arguments = self._with_detached(arguments)
         residents = self._backend.residents()
         if not self._defers(residents):
             residents.collect()  # else once for all programs of a step
@@ -321,6 +357,15 @@ class _Runner:
                 raise
             residents.forget_uploads()
             return self._run(residents, arguments)
+
+    def _with_detached(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """The arguments, with the buffers themselves: the pool may keep changes only of these."""
+        given = list(arguments)
+        for place, there in self._detached.items():
+            buffer = there()
+            if buffer is not None and key_of(buffer) == key_of(given[place]):
+                given[place] = buffer
+        return given
 
     def _defers(self, residents: Residents) -> bool:
         """Whether an optimizer's step comes, with which the graph's program may run."""
@@ -407,7 +452,8 @@ class _Runner:
         ]
         plan = lower(self._graph, metas_of(arguments), is_sent, stays, changes, zeros)
         self._backend.check(plan)
-        prepared = PreparedPlan(plan, self._backend.client, self._backend._lease)
+        backend = self._backend
+        prepared = PreparedPlan(plan, backend.client, backend._lease, bool(self._detached))
         residents = self._backend.residents()
         residents.keep(prepared)
         if not self._plans:
@@ -476,34 +522,6 @@ def _name(one: Union[ResidentTensor, Pending]) -> object:
 def _has_static_shape(placeholder: torch.fx.Node) -> bool:
     meta = placeholder.meta.get("val")
     return isinstance(meta, Tensor) and all(type(one) is int for one in meta.shape)
-
-
-def gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:
-    """Outputs of a backward graph that are gradients of parameters; else none."""
-    context = torch._guards.TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    if metadata is None or not is_backward(graph) or len(metadata.input_info) != outputs:
-        return set()
-    return _static_inputs(context)
-
-
-def _static_inputs(context: Optional[torch._guards.TracingContext]) -> set[int]:
-    """The inputs of a forward graph that are parameters and buffers."""
-    if context is None or context.fw_metadata is None:
-        return set()
-    if hasattr(context.fw_metadata, "static_input_indices"):
-        return set(context.fw_metadata.static_input_indices or ())
-    # In torch 2.4 they come first, each once.
-    return set(range(len({id(one) for one in context.params_flat or ()})))
-
-
-def _counted_changes() -> set[int]:
-    """Inputs for whose change AOTAutograd counts a version, before the graph runs."""
-    context = torch._guards.TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    if metadata is None:
-        return set()
-    return set(metadata.mutated_graph_handled_indices_seen_by_autograd)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # model's variable.
 _KEY = re.compile(r"\['([^']+)'\]")
 
+# In one of torch 2.4 such as getattr(L['self'].layers, '0').weight or L['self'].factors[0].
+_ATTRIBUTE = re.compile(r"\.(\w+)|, '(\w+)'\)|\[(\d+)\]")
+
 
 # Of parameters and buffers, as the model has them.
 _names = WeakTensorKeyDictionary()
@@ -38,6 +41,18 @@ def name_inputs(graph: torch.fx.GraphModule, tensors: Sequence[Any]) -> None:
             continue
         text = source.name() if callable(source.name) else source.name  # by version of torch
         path = _KEY.findall(text)[1:]
+        if path:
+            _names[tensor] = ".".join(path)
+    # torch 2.4 leaves them as attributes.
+    attributes = [
+        *graph.named_parameters(remove_duplicate=False),
+        *graph.named_buffers(remove_duplicate=False),
+    ]
+    sources = getattr(graph, "_param_name_to_source", None) or {}
+    for name, tensor in attributes:
+        source = sources.get(name)
+        text = source.name() if source is not None else ""
+        path = [match[match.lastindex] for match in _ATTRIBUTE.finditer(text)]
         if path:
             _names[tensor] = ".".join(path)
 

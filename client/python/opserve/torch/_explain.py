@@ -12,11 +12,12 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._pytree import tree_leaves
 
 from opserve.program import OutputOf, View
-from opserve.torch._backend import Backend, gradients_of_parameters
+from opserve.torch._backend import Backend
 from opserve.torch._graph import lower
 from opserve.torch._nodes import is_backward, is_tangent
 from opserve.torch._plan import At, Plan, PoolStep
 from opserve.torch._residency import _MOST_SPARE_BYTES
+from opserve.torch._static_inputs import gradients_of_parameters
 from opserve.torch.optim import PoolOptimizer
 
 Tensor = torch.Tensor

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import torch
@@ -86,6 +88,25 @@ def is_adopted(tensor: Tensor) -> bool:
     return isinstance(tensor, (PoolParameter, PoolBuffer))
 
 
+# Its detaches_arguments: whether torch is about to call a graph of this package.
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def detaching_arguments() -> Iterator[None]:
+    """Arguments that AOTAutograd of torch 2.4 detaches stay on the pool, until the graph is called."""
+    _here.detaches_arguments = True
+    try:
+        yield
+    finally:
+        _here.detaches_arguments = False
+
+
+def arguments_are_detached() -> None:
+    """A graph is called."""
+    _here.detaches_arguments = False
+
+
 @torch.compiler.disable
 def _call(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -93,7 +114,9 @@ def _call(
     with torch._C.DisableTorchFunctionSubclass():
         if func in _OVERWRITING:
             forget_newer(args[0])
-        if func in _BLIND:
+        if func in _BLIND or (
+            func is Tensor.detach and getattr(_here, "detaches_arguments", False)
+        ):
             return func(*args, **kwargs)
         adopted = [one for one in tree_leaves((args, dict(kwargs))) if is_adopted(one)]
         for one in adopted:
@@ -102,9 +125,9 @@ def _call(
             expose(args[0])
         result = func(*args, **kwargs)
         if func in _SILENT and _takes_statistics(func, args, kwargs):
-            torch.autograd.graph.increment_version(
-                one for one in adopted if isinstance(one, PoolBuffer)
-            )
+            for one in adopted:
+                if isinstance(one, PoolBuffer):
+                    torch.autograd.graph.increment_version(one)
         return result
 
 

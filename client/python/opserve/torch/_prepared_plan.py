@@ -17,7 +17,7 @@ from opserve.torch._batch import Pending
 from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
 from opserve.torch._pool_parameter import is_adopted
 from opserve.torch._pool_tensor import Contents
-from opserve.torch._residency import Residents, bring_home
+from opserve.torch._residency import Residents, bring_home, is_shared
 
 Tensor = torch.Tensor
 
@@ -32,11 +32,16 @@ _MOST_BYTES_KEPT_AHEAD = 16 << 20
 class PreparedPlan:
     """A plan with its programs prepared."""
 
-    def __init__(self, plan: Plan, client: Client, lease: float) -> None:
+    def __init__(
+        self, plan: Plan, client: Client, lease: float, is_detached: bool = False
+    ) -> None:
         """
         Args:
             lease: of results that stay on the pool, in seconds.
+            is_detached: whether the caller has a tensor beside each that a program changes, which
+                nothing reads afterwards.
         """
+        self._aliases = 1 if is_detached else 0
         self._plan = plan
         self._programs: list[Optional[PreparedProgram]] = [
             client.prepare(step.program, step.wanted(lease))
@@ -96,7 +101,7 @@ class PreparedPlan:
                 assert program is not None
                 self._run_program(residents, step, program, values)
                 for position, _ in step.replaced:
-                    residents.changed(originals[position])
+                    residents.changed(originals[position], self._aliases)
                     if not is_adopted(originals[position]):
                         bring_home(originals[position])
         for position, source in self._plan.written:
@@ -115,8 +120,9 @@ class PreparedPlan:
         """Lets the plan's program run later; None: these inputs are not for that."""
         [step] = self._plan.steps
         assert isinstance(step, PoolStep)
-        if not all(is_adopted(originals[position]) for position, _ in step.replaced):
-            return None
+        for position, _ in step.replaced:
+            if not is_adopted(originals[position]) or is_shared(originals[position], self._aliases):
+                return None  # it would come home before the caller has what stands for results
         given: list[Any] = []
         most = _MOST_BYTES_AHEAD
         for position in step.arguments:
@@ -130,7 +136,7 @@ class PreparedPlan:
             given.append(one)
         pending = residents.defer(template, given, self._shapes, _seeds(step))
         for position, _ in step.replaced:
-            residents.changed(originals[position])
+            residents.changed(originals[position], self._aliases)
         values: dict[int, Any] = dict(enumerate(inputs))
         values.update(self._plan.constants)
         for (position, meta), result in zip(self._made, pending):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from opserve import _tensors, errors
 from opserve.client import Client
@@ -58,6 +59,12 @@ def bring_home(tensor: torch.Tensor) -> None:
     owner = _newer.get(tensor.untyped_storage()._cdata) if _newer else None
     if owner is not None:
         owner.refresh(tensor.untyped_storage())
+
+
+def is_shared(tensor: torch.Tensor, aliases: int = 0) -> bool:
+    """Whether other tensors share its storage, beside `aliases` that nothing reads."""
+    storage = tensor.untyped_storage()
+    return _uses(storage) > _OWN_USES + aliases
 
 
 def expose(tensor: torch.Tensor) -> None:
@@ -140,12 +147,12 @@ class Residents:
             if entry is not None and is_there and not is_exposed:
                 self._tensors.add(tensor, entry)
                 return entry.resident  # type: ignore[no-any-return]
+        shares = is_shared(tensor)
         storage = tensor.untyped_storage()
-        is_shared = _uses(storage) > _OWN_USES
         bring_home(tensor)  # if they are there as another view, or another pool's
         resident = self.send(tensor.detach())
         entry = Entry(StorageRef(storage), resident, tensor._version)
-        entry.is_exposed, entry.name = is_exposed and is_shared, name_of(tensor)
+        entry.is_exposed, entry.name = is_exposed and shares, name_of(tensor)
         with self._lock:
             if key in self._uploaded:
                 self._retire(self._uploaded[key])
@@ -359,12 +366,11 @@ class Residents:
         self._start_renewing()
         return stand_in
 
-    def changed(self, tensor: torch.Tensor) -> None:
+    def changed(self, tensor: torch.Tensor, aliases: int = 0) -> None:
         """A program has changed the tensor that upload() gave for this one: it comes home later.
 
-        At once if other tensors share the storage: nothing tells when those are read.
+        At once if it is shared: nothing tells when other tensors are read.
         """
-        storage = tensor.untyped_storage()
         torch.autograd.graph.increment_version(tensor)
         entry = self._tensors.find(tensor)
         with self._lock:
@@ -372,9 +378,9 @@ class Residents:
                 entry = self._uploaded[key_of(tensor)]
             entry.version = tensor._version
             entry.is_newer = True
-            _newer[storage._cdata] = self
-        if _uses(storage) > _OWN_USES:
-            self.refresh(storage)
+            _newer[tensor.untyped_storage()._cdata] = self
+        if is_shared(tensor, aliases):
+            self.refresh(tensor.untyped_storage())
 
     def refresh(self, storage: torch.UntypedStorage) -> None:
         """Downloads elements that are newer on the pool into the storage; its version stays."""
@@ -384,11 +390,12 @@ class Residents:
                 array = self.fetch(entry.resident)
             except (errors.TensorLostError, errors.NotFoundError) as error:
                 raise lost_error([entry]) from error
-            elements = _tensors.maker_like(torch.empty(0))(
-                entry.resident.data_type, shape, memoryview(array.reshape(-1).view("u1"))
-            )
-            place = torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
-            place.copy_(elements)
+            with unset_fake_temporarily():  # other compilers may have torch 2.4 read it within one
+                elements = _tensors.maker_like(torch.empty(0))(
+                    entry.resident.data_type, shape, memoryview(array.reshape(-1).view("u1"))
+                )
+                place = torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
+                place.copy_(elements)
             entry.is_newer = False
         _newer.pop(storage._cdata, None)
 

@@ -1,0 +1,62 @@
+"""Parameters and buffers among the inputs of graphs, for all versions of torch."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import torch
+
+from opserve.torch._nodes import is_backward
+
+Context = torch._guards.TracingContext
+
+# Inputs that Dynamo's graph has by itself: those of AOTAutograd's graphs that come last.
+_counts_of_own: weakref.WeakKeyDictionary[Context, int] = weakref.WeakKeyDictionary()
+
+
+def with_attributes(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs of AOTAutograd's graphs: those of Dynamo's graph, and before them its attributes.
+
+    torch 2.4 leaves parameters and buffers as attributes.
+    """
+    context = Context.try_get()
+    if context is not None:
+        _counts_of_own[context] = len(inputs)
+    return [
+        *(one for _, one in graph.named_parameters(remove_duplicate=False)),
+        *(one for _, one in graph.named_buffers(remove_duplicate=False)),
+        *inputs,
+    ]
+
+
+def static_inputs(context: Optional[Context]) -> set[int]:
+    """The inputs of a forward graph that are parameters and buffers."""
+    if context is None or context.fw_metadata is None:
+        return set()
+    metadata = context.fw_metadata
+    if hasattr(metadata, "static_input_indices"):
+        return set(metadata.static_input_indices or ())
+    # In torch 2.4 they come first. AOTAutograd makes one of several that are the same tensor, but
+    # only in some graphs.
+    inputs = len(metadata.input_info)
+    return set(range(inputs - _counts_of_own.get(context, inputs)))
+
+
+def gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:
+    """Outputs of a backward graph that are gradients of parameters; else none."""
+    context = Context.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is None or not is_backward(graph) or len(metadata.input_info) != outputs:
+        return set()
+    return static_inputs(context)
+
+
+def counted_changes() -> set[int]:
+    """Inputs for whose change AOTAutograd counts a version, before the graph runs."""
+    context = Context.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is None or not hasattr(metadata, "static_input_indices"):
+        return set()  # torch 2.4 leaves the versions as they are
+    return set(metadata.mutated_graph_handled_indices_seen_by_autograd)
