@@ -30,9 +30,10 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "client/python"))
+sys.path[:0] = [str(ROOT / room) for room in ("client/python", "tests")]
 
 import attacks  # noqa: E402
+import certificates  # noqa: E402
 import prober  # noqa: E402
 import raw_peer  # noqa: E402
 
@@ -74,10 +75,8 @@ class Daemon:
                         raw_peer.Address(port=int(ready["listen"][0].rpartition(":")[2]), ca_file=ca_file))
 
     def _make_certificate(self):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-             self.directory / "key.pem", "-out", self.directory / "cert.pem", "-subj", "/CN=daemon.test",
-             "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"], check=True, capture_output=True)
+        certificates.make_certificate(self.directory / "cert.pem", self.directory / "key.pem", "daemon.test",
+                                      alternatives="IP:127.0.0.1")
 
     def _await_ready(self):
         end = time.monotonic() + 60

@@ -20,6 +20,7 @@ BUILD = pathlib.Path(sys.argv.pop()).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+import certificates
 from npy_array import save_array
 
 CONFINED = [sys.executable, ROOT / "tests/hardening/confined.py",
@@ -41,11 +42,8 @@ class ConfinementTest(unittest.TestCase):
             save_array(self.directory / f"{name}.npy", values)
 
     def make_certificate(self):
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-             "-nodes", "-keyout", self.directory / "key.pem", "-out", self.directory / "cert.pem",
-             "-subj", "/CN=daemon.test", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"],
-            check=True, capture_output=True)
+        certificates.make_certificate(self.directory / "cert.pem", self.directory / "key.pem", "daemon.test",
+                                      alternatives="IP:127.0.0.1")
         (self.directory / "key.pem").chmod(0o644)
 
     def start(self):

@@ -22,6 +22,10 @@ import unittest
 import urllib.request
 
 BUILD = pathlib.Path(sys.argv.pop())
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import certificates
+
 # The default of --max_connections.
 MOST = 1024
 # What a client of TLS 1.2 or 1.3 sends first, cut off in the middle.
@@ -45,10 +49,8 @@ class ConnectionSlotsTest(unittest.TestCase):
         self.unix = self.directory / "socket"
 
     def make_certificate(self):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                        "-nodes", "-keyout", self.directory / "key", "-out", self.directory / "cert", "-days", "2",
-                        "-subj", "/CN=daemon.test", "-addext", "subjectAltName=IP:127.0.0.1"],
-                       check=True, capture_output=True)
+        certificates.make_certificate(self.directory / "cert", self.directory / "key", "daemon.test",
+                                      alternatives="IP:127.0.0.1")
         return [f"--tls_cert={self.directory}/cert", f"--tls_key={self.directory}/key"]
 
     def start(self, *flags):

@@ -21,6 +21,10 @@ import unittest
 import urllib.request
 
 BUILD = pathlib.Path(sys.argv.pop())
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import certificates
+
 TIMES = 300
 BURST = 10  # lines at once of one event
 PLACE_BURST = 3  # and of one place in gRPC's sources
@@ -32,10 +36,8 @@ class LogFloodTest(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="opserve-test-"))
         self.addCleanup(shutil.rmtree, self.directory)
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                        "-nodes", "-keyout", self.directory / "key", "-out", self.directory / "cert", "-days", "2",
-                        "-subj", "/CN=daemon.test", "-addext", "subjectAltName=IP:127.0.0.1"],
-                       check=True, capture_output=True)
+        certificates.make_certificate(self.directory / "cert", self.directory / "key", "daemon.test",
+                                      alternatives="IP:127.0.0.1")
         self.daemon = subprocess.Popen(
             [os.environ.get("OPSERVED", BUILD / "bin/opserved"),
              f"--listen=unix:{self.directory}/socket,127.0.0.1:0", "--metrics_listen=127.0.0.1:0",

@@ -22,6 +22,7 @@ from cann_layouts import Installation
 from process_test import BUILD, OPSERVED, ROOT, Daemon
 
 sys.path[:0] = [str(ROOT / room) for room in ("client/python", "tests/packaging")]
+import certificates
 import kustomizations
 import numpy as np
 import opserve
@@ -30,14 +31,14 @@ import opserve
 TOKEN = 'token_sha256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"'
 TENANT = f'tenant {{ name: "a" {TOKEN} }}'
 
-# What the configurations of the kustomizations say, as it can be replaced.
+# Lines of the configurations in the kustomizations, to be replaced.
 DELAY = 'drain_delay: "10s"'
 TIMEOUT = 'drain_timeout: "40s"'
 CLIENT_CA = 'tls_client_ca: "/etc/opserve/tls/ca.crt"'
 CLIENT = 'certificate_name: "client.opserve"'
 SOCKET = '\nlisten: "unix:/run/opserve/opserve.sock"'
 
-# How a pod may be configured: a kustomization, replacements in its configuration, and what clients connect with.
+# Ways to configure a pod: a kustomization, replacements in its configuration, and credentials of clients.
 PODS = {
     "plaintext": ("overlays/cpu", {}, ()),
     "plaintext, tokens": ("overlays/cpu", {TIMEOUT: f"{TENANT} {TIMEOUT}"}, {"token"}),
@@ -48,8 +49,8 @@ PODS = {
     "TLS alone": ("base", {SOCKET: ""}, {"authorities", "certificate"}),
 }
 
-# Of pods that deposit: both pods' kustomization, what makes the first one deposit at the address of the second, how the
-# second one knows it, and what clients connect with.
+# Of pods that deposit: both pods' kustomization, replacements that make the first one deposit at the address of the
+# second, the second one's setting for the first, and credentials of clients.
 PAIRS = {
     "plaintext": ("overlays/cpu", {TIMEOUT: f'{TENANT} deposit {{ address: "ADDRESS" }} {TIMEOUT}'},
                   f'{TENANT} peer {{ uid: {os.getuid()} tenant: "a" max_bytes: 1000000 }}', {"token"}),
@@ -59,19 +60,14 @@ PAIRS = {
 }
 
 
-def issue(directory, name, *arguments):
-    """Makes NAME.crt and NAME.key."""
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                    "-days", "2", "-subj", f"/CN={name}", "-keyout", directory / f"{name}.key",
-                    "-out", directory / f"{name}.crt", *arguments], check=True, capture_output=True)
-
-
 def make_certificates(directory):
     """Those of the Secret, and of a client."""
-    issue(directory, "ca")
-    signed = ("-CA", directory / "ca.crt", "-CAkey", directory / "ca.key", "-addext", "basicConstraints=CA:FALSE")
-    issue(directory, "tls", *signed, "-addext", "subjectAltName=DNS:pod.opserve,IP:127.0.0.1")
-    issue(directory, "client", *signed, "-addext", "subjectAltName=DNS:client.opserve")
+    authority = directory / "ca.crt", directory / "ca.key"
+    certificates.make_certificate(*authority, "ca")
+    signed = ("-CA", authority[0], "-CAkey", authority[1], "-addext", "basicConstraints=CA:FALSE")
+    for name, alternatives in (("tls", "DNS:pod.opserve,IP:127.0.0.1"), ("client", "DNS:client.opserve")):
+        certificates.make_certificate(directory / f"{name}.crt", directory / f"{name}.key", name, *signed,
+                                      alternatives=alternatives)
 
 
 class Pod(Daemon):

@@ -24,6 +24,7 @@ BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+import certificates
 from await_true import await_true
 from cann_layouts import Installation
 from npy_array import save_array
@@ -121,9 +122,7 @@ class ProcessTest(unittest.TestCase):
         """Paths of a key and its own certificate."""
         key = self.directory / "key.pem"
         certificate = self.directory / "certificate.pem"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-keyout", key,
-                        "-out", certificate], check=True, capture_output=True)
+        certificates.make_certificate(certificate, key, "localhost", days=30)
         return key, certificate
 
     def l1_command(self, daemon, write_inputs=True):

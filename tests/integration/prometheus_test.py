@@ -10,7 +10,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -21,6 +20,7 @@ from prometheus_server import PrometheusServer, quicken
 from watched_daemon import Watched
 
 sys.path[:0] = [str(ROOT / room) for room in ("client/python", "deploy/grafana", "tests/hardening")]
+import certificates
 import generate
 import raw_peer
 from opserve import _wire
@@ -104,9 +104,7 @@ PINGS = raw_peer.settings() + raw_peer.frame(raw_peer.PING, 0, 0, b"opserved") *
 
 def make_certificate(directory, days):
     path = directory / f"certificate{days}.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                    "-nodes", "-subj", "/CN=localhost", "-days", str(days), "-keyout", path, "-out",
-                    f"{path}.cert"], check=True, capture_output=True)
+    certificates.make_certificate(f"{path}.cert", path, "localhost", days=days)
     return f"--tls_cert={path}.cert", f"--tls_key={path}", "--listen=127.0.0.1:0"
 
 

@@ -21,6 +21,10 @@ from daemon_pool import Daemon, HaProxy
 from prometheus_server import free_port
 
 BUILD = pathlib.Path(sys.argv.pop()).resolve()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from certificates import make_certificate
+
 CONNECTIONS = 8
 MOST_SENT = 32 << 20  # by each connection
 MOST_GROWTH = 128 << 20
@@ -73,10 +77,7 @@ class ProxyFloodTest(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="opserve-test-"))
         self.addCleanup(shutil.rmtree, self.directory)
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                        "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", self.directory / "key", "-out", self.directory / "ca.pem"],
-                       check=True, capture_output=True)
+        make_certificate(self.directory / "ca.pem", self.directory / "key", "localhost", alternatives="IP:127.0.0.1")
         certificate = self.directory / "opserve.pem"
         certificate.write_text((self.directory / "ca.pem").read_text(encoding="ascii") +
                                (self.directory / "key").read_text(encoding="ascii"), encoding="ascii")

@@ -15,6 +15,7 @@ import opserve
 sys.path.append(str(ROOT / "tests/integration"))
 
 from await_true import await_true  # noqa: E402
+from certificates import make_certificate  # noqa: E402
 
 
 def distillation(program, g, log_q, p):
@@ -219,14 +220,9 @@ def call_in_child(client, seed):
 
 def test_tls_and_tokens(start_daemon, tmp_path):
     import hashlib
-    import subprocess
 
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-        + ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
-        + ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-        check=True,
-        capture_output=True,
+    make_certificate(
+        tmp_path / "cert.pem", tmp_path / "key.pem", "localhost", alternatives="DNS:localhost"
     )
     digest = hashlib.sha256(b"secret").hexdigest()
     config = tmp_path / "opserved.textproto"
