@@ -88,9 +88,6 @@ class LosingChannel:
         self._method = method
         self.lost: list[str] = []
 
-    def unary_unary(self, method: str) -> LosingMethod:
-        return LosingMethod(self, method, self._channel.unary_unary(method))
-
     def unary_stream(self, method: str) -> LosingMethod:
         return LosingMethod(self, method, self._channel.unary_stream(method))
 
@@ -110,8 +107,6 @@ class LosingMethod:
         answer = self._real(*arguments, **options)
         if not self._channel.loses(self._method):
             return answer
-        if isinstance(answer, bytes):
-            raise LostAnswer
         return LostStream(answer)
 
 

@@ -24,7 +24,7 @@ def way(request, client, monkeypatch):
 
 
 def test_it_is_known_how_this_version_of_grpc_makes_calls_of_one_operation(client, way):
-    made = client._method(_wire.GET_SERVER_STATUS, "unary_stream")
+    made = client._method(_wire.GET_SERVER_STATUS)
     assert isinstance(made, _one_batch._Method) == (way == "one operation")
 
 
@@ -35,7 +35,7 @@ def test_another_channel_is_left_as_it_is():
 
 
 def test_other_parameters_of_grpcs_are_no_fault(client, way, monkeypatch):
-    made = client._method(_wire.GET_SERVER_STATUS, "unary_stream")
+    made = client._method(_wire.GET_SERVER_STATUS)
     if way == "one operation":
         monkeypatch.setattr(made, "_call", lambda one_more: None)
     sent = client._send(_wire.GET_SERVER_STATUS, b"", 60)

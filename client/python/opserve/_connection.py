@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Optional
 
 import google_crc32c
@@ -14,6 +14,8 @@ import numpy as np
 
 from opserve import _frame, _process, _reachability, _tensors, _wire, errors
 from opserve._data_type import DataType
+from opserve._known_requests import KnownRequests
+from opserve._operator import Parameters
 from opserve._request_numbers import RequestNumbers
 from opserve._retry import Attempts, Repeat, Retry, RetryPolicy
 from opserve._shared_results import SharedResults
@@ -102,6 +104,7 @@ class ClientBase:
         self._policy = RetryPolicy(options.retry)
         self._numbers = RequestNumbers()
         self._shared_memory = SharedMemory(options)
+        self._known_requests = KnownRequests()
         self._is_closed = False
         self._channel: Optional[Any] = None
         _process.watch(self)
@@ -131,6 +134,32 @@ class ClientBase:
     def _after_fork_in_child(self) -> None:
         if self._channel is not None:
             _process.keep_for_ever(self._channel)
+
+    def _begin_operator(
+        self,
+        operator: str,
+        inputs: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        parameters: Parameters,
+    ) -> tuple[bytes, Callable[[bytes], Any]]:
+        """The message that calls an operator, and a function that gives its outputs."""
+        on_receipt = self._options.on_receipt
+        message, decode = self._known_requests.begin(
+            operator,
+            inputs,
+            attributes,
+            parameters,
+            self._shared_memory.fill_range,
+            on_receipt is not None,
+        )
+
+        def outputs(answer: bytes) -> Any:
+            response = decode(answer)
+            if on_receipt is not None:
+                on_receipt(response.receipt)
+            return response.outputs
+
+        return message, outputs
 
     def _begin(self, timeout: Optional[float], repeat: Repeat) -> Attempts:
         seconds = timeout or self._options.timeout

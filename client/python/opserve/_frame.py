@@ -31,9 +31,14 @@ def append(encoded: bytes, payloads: Iterable[Buffer]) -> bytes:
     """The encoded message, which has no payloads, with `payloads`."""
     parts: list[Buffer] = [encoded]
     for payload in payloads:
-        parts.append(_PAYLOAD_TAG + _varint(len(payload)))
+        parts.append(payload_prefix(len(payload)))
         parts.append(payload)
     return b"".join(parts)
+
+
+def payload_prefix(size: int) -> bytes:
+    """The bytes before a payload of `size` bytes."""
+    return _PAYLOAD_TAG + _varint(size)
 
 
 def field(number: int, content: bytes) -> bytes:

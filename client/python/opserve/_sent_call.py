@@ -60,7 +60,7 @@ class SentCall:
         answer, self._answer = self._answer, None
         failure, self._failure = self._failure, None
         if answer is None or failure is not None:
-            return self._repeat(failure or _without_answer())
+            return self._repeat(failure or errors.without_answer())
         self._succeed()
         return answer
 
@@ -71,7 +71,3 @@ class SentCall:
         except (grpc.RpcError, grpc.FutureCancelledError):
             self._failure = errors.from_rpc_error(self._call)
         self._is_over = True
-
-
-def _without_answer() -> errors.OpserveError:
-    return errors.make_error(grpc.StatusCode.INTERNAL, "the call ended well, without an answer")

@@ -96,9 +96,9 @@ def maker_like(tensor: object) -> Maker:
 
 def make_numpy(dtype: DataType, shape: tuple[int, ...], data: memoryview) -> Any:
     """A numpy array of its own memory."""
-    array = np.empty(shape, dtype.numpy)
-    copy_bytes(array.ctypes.data, data)
-    return array
+    if not data:
+        return np.empty(shape, dtype.numpy)
+    return np.frombuffer(data, dtype.numpy).reshape(shape).copy()
 
 
 def destination_view(tensor: object) -> TensorView:

@@ -110,14 +110,12 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         attributes: Mapping[str, Any],
         parameters: Parameters,
     ) -> Awaitable[Any]:
-        program = Program()
-        program.invoke(operator, inputs, attributes, parameters)
+        message, outputs = self._begin_operator(operator, inputs, attributes, parameters)
 
-        async def outputs() -> Any:
-            response = await self.execute(program, timeout=parameters.timeout)
-            return response.outputs
+        async def call() -> Any:
+            return outputs(await self._call(_wire.EXECUTE, message, parameters.timeout))
 
-        return outputs()
+        return call()
 
     async def upload(
         self,

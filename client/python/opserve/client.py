@@ -117,7 +117,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         self._lock = threading.Lock()  # guards _channel, _is_closed and _close_queues
         self._close_queues: weakref.WeakSet[queue.SimpleQueue[Any]] = weakref.WeakSet()
         # By method, with the channel that they belong to: to make one takes longer than to find it.
-        self._methods: dict[tuple[str, str], tuple[Any, Any]] = {}
+        self._methods: dict[str, tuple[Any, Any]] = {}
         self._minder = CallMinder()
 
     def execute(
@@ -220,9 +220,9 @@ class Client(_connection.ClientBase, Operators[Any]):
         attributes: Mapping[str, Any],
         parameters: Parameters,
     ) -> Any:
-        program = Program()
-        program.invoke(operator, inputs, attributes, parameters)
-        return self.execute(program, timeout=parameters.timeout).outputs
+        self._check_usable()
+        message, outputs = self._begin_operator(operator, inputs, attributes, parameters)
+        return outputs(self._call(_wire.EXECUTE, message, parameters.timeout))
 
     def open_stream(
         self, window: int = 64, timeout: Optional[float] = None
@@ -415,19 +415,15 @@ class Client(_connection.ClientBase, Operators[Any]):
                 )
             return self._channel
 
-    def _method(self, method: str, kind: str = "unary_unary") -> Any:
+    def _method(self, method: str) -> Any:
         """What calls a method of the daemon's that has one message and one answer.
 
-        Args:
-            kind: of the channel's functions for calls. What "unary_stream" gives does not wait.
+        A call does not wait for its answer; the thread that iterates over it does.
         """
         channel = self._connect()
-        known = self._methods.get((method, kind))
+        known = self._methods.get(method)
         if known is None or known[0] is not channel:
-            called = getattr(channel, kind)(method)
-            if kind == "unary_stream":
-                called = one_batch(called)
-            known = self._methods[method, kind] = channel, called
+            known = self._methods[method] = channel, one_batch(channel.unary_stream(method))
         return known[1]
 
     def _call(
@@ -448,8 +444,7 @@ class Client(_connection.ClientBase, Operators[Any]):
     ) -> SentCall:
         """As _call, but does not wait for the answer. A repetition has a timeout of its own."""
         seconds = self._options.timeout if timeout is None else timeout
-        # Of such a call the thread that waits reads the answer: see _connect.
-        call = self._method(method, "unary_stream")(
+        call = self._method(method)(
             message, timeout=seconds, metadata=self._options.metadata
         )
 
@@ -462,9 +457,12 @@ class Client(_connection.ClientBase, Operators[Any]):
 
     def _attempt(self, method: str, message: bytes) -> Callable[[float], bytes]:
         def attempt(time_left: float) -> bytes:
-            answer: bytes = self._method(method)(
+            call = self._method(method)(
                 message, timeout=time_left, metadata=self._options.metadata
             )
+            answer: Optional[bytes] = next(iter(call), None)
+            if answer is None:
+                raise errors.without_answer()
             return answer
 
         return attempt

@@ -216,6 +216,11 @@ def from_status(status: Any) -> OpserveError:
     return make_error(code, status.message, _detail_of(status.details))
 
 
+def without_answer() -> OpserveError:
+    """A call that must have an answer ended without one."""
+    return make_error(grpc.StatusCode.INTERNAL, "the call ended well, without an answer")
+
+
 def bad_answer(what: object) -> OpserveError:
     """The daemon's answer breaks the protocol."""
     return make_error(grpc.StatusCode.INTERNAL, f"the daemon's answer: {what}")
