@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), for a prepared program
-of one node (Add of 1 KiB), and those that a further node costs in it, gRPC and the host CANN included, by callgrind,
-which counts them without noise. Installs nothing: the Debian package valgrind must be there, and this Python needs the
-packages of the Python client (build/venv).
+"""Counts the daemon's instructions per small request (KlDivBackward of three tensors of 1 KiB), as a request of its own
+and as a prepared program, and those that a further node costs in a program, gRPC and the host CANN included, by
+callgrind, which counts them without noise. Installs nothing: the Debian package valgrind must be there.
 
   instructions.py BUILD [--seconds=N]
 
@@ -23,13 +22,11 @@ import tempfile
 import time
 import urllib.request
 
-# The way, requests in flight, and the most instructions that a request may take.
-ROWS = (("session", 64, 40_000), ("session", 1, 60_000), ("unary", 8, 90_000))
-# Of a prepared program of one node, as above.
-PREPARED_ROW = ("unary", 8, 70_000)
+# The way, requests in flight, whether they are prepared, and the most instructions that a request may take.
+ROWS = (("session", 64, False, 40_000), ("session", 1, False, 60_000), ("unary", 8, False, 90_000),
+        ("session", 64, True, 15_000), ("session", 1, True, 35_000), ("unary", 8, True, 70_000))
 # Of prepared programs in a session, and the most instructions that each further node may take.
 NODES, MOST_OF_A_NODE = (1, 21), 5_000
-PREPARED_CALLS = pathlib.Path(__file__).with_name("prepared_calls.py")
 READY_SECONDS = 120
 
 
@@ -116,11 +113,12 @@ def measure(build, seconds, load_of):
             calls_of(profile, "opserve::server::LaneGroup::RunVisit(") / requests)
 
 
-def bench(build, way, in_flight, seconds):
+def bench(build, way, in_flight, is_prepared, seconds):
     """A load of requests of one operator, for measure()."""
     return lambda folder, target: [
         str(build / "bin/opserve"), "bench", "KlDivBackward", f"--target={target}", "--shape=256",
-        f"--transport={way}", f"--concurrency={in_flight}", f"--duration={seconds + READY_SECONDS}s"]
+        f"--transport={way}", f"--concurrency={in_flight}", f"--duration={seconds + READY_SECONDS}s",
+        *(["--prepare"] if is_prepared else [])]
 
 
 def runs_in_session(build, nodes):
@@ -146,16 +144,13 @@ def main():
     parser.add_argument("--seconds", type=int, default=20)
     arguments = parser.parse_args()
     build = arguments.build.resolve()
-    for way, in_flight, limit in ROWS:
-        each, together, visits = measure(build, arguments.seconds, bench(build, way, in_flight, arguments.seconds))
+    for way, in_flight, is_prepared, limit in ROWS:
+        each, together, visits = measure(build, arguments.seconds,
+                                         bench(build, way, in_flight, is_prepared, arguments.seconds))
         of_messages = f", {together:.1f} in a message" if way == "session" else ""
-        report(f"instructions for a request, {way}, {in_flight} in flight", each, limit,
+        kind = "prepared request" if is_prepared else "request"
+        report(f"instructions for a {kind}, {way}, {in_flight} in flight", each, limit,
                f"{of_messages}, {visits:.0%} run where they were received")
-    way, in_flight, limit = PREPARED_ROW
-    each, _, visits = measure(build, arguments.seconds, lambda folder, target: [
-        sys.executable, str(PREPARED_CALLS), target, str(in_flight)])
-    report(f"instructions for a prepared program of one node, {way}, {in_flight} in flight", each, limit,
-           f", {visits:.0%} run where they were received")
     few, many = (measure(build, arguments.seconds, runs_in_session(build, nodes))[0] for nodes in NODES)
     report("instructions for each further node of a prepared program", (many - few) / (NODES[1] - NODES[0]),
            MOST_OF_A_NODE, f", {few:,.0f} for a run of one in a session")

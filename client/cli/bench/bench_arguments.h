@@ -25,6 +25,7 @@ struct BenchArguments {
   std::vector<uint32_t> concurrency;    // empty: the default
   std::optional<double> rate;
   BenchTransport transport = BenchTransport::kSession;
+  bool prepare = false;  // the request is a prepared program; not with a stream or shared memory
   absl::Duration warmup = absl::Seconds(1);
   absl::Duration duration = absl::Seconds(10);
 };

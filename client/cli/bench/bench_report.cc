@@ -106,6 +106,7 @@ std::string DescribeLoad(const BenchReport& report) {
     absl::StrAppend(&text, "closed loop, as many requests in flight as the concurrency");
   }
   absl::StrAppend(&text, "\n", report.transport, " transport, ",
+                  report.prepared ? "prepared, " : "",
                   absl::FormatDuration(report.duration), " measured after ",
                   absl::FormatDuration(report.warmup), " of warm-up\n");
   return text;
@@ -281,7 +282,8 @@ Json BenchToJson(const BenchReport& report) {
   Json json = {{"operator", report.operator_name},
                {"inputs", std::move(inputs)},
                {"request_bytes", RequestBytes(report)},
-               {"transport", report.transport}};
+               {"transport", report.transport},
+               {"prepared", report.prepared}};
   if (report.rate) json["rate"] = *report.rate;
   json["warmup_seconds"] = absl::ToDoubleSeconds(report.warmup);
   json["duration_seconds"] = absl::ToDoubleSeconds(report.duration);

@@ -23,6 +23,7 @@ struct BenchReport {
   std::string operator_name = {};
   std::vector<NamedInput> inputs = {};  // tensors
   std::string transport = {};           // as --transport names it
+  bool prepared = false;                // as BenchArguments::prepare
   std::optional<double> rate = std::nullopt;
   absl::Duration warmup;
   absl::Duration duration;

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "client/cli/commands/shared_arena.h"
+#include "client/cpp/prepared_program.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve::cli {
@@ -76,10 +77,22 @@ class SharedRequests {
   std::vector<std::unique_ptr<Forms>> free_ ABSL_GUARDED_BY(mutex_);  // not in flight
 };
 
+// Requests that run a prepared program.
+absl::StatusOr<SendRequest> MakePreparedSender(const Request& request, Client& client) {
+  // Its tensors travel with each call, as inputs of a program do.
+  OPSERVE_ASSIGN_OR_RETURN(const PreparedProgram program, client.Prepare(request));
+  // Before anything is measured.
+  OPSERVE_RETURN_IF_ERROR(program.PrepareFor({}, request.timeout));
+  return [program, timeout = request.timeout](bool want_receipt) {
+    return program({}, {.want_receipt = want_receipt, .timeout = timeout});
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurrency,
                                        const Session& session, Client& client) {
+  if (plan.prepare) return MakePreparedSender(plan.request, client);
   switch (plan.transport) {
     case BenchTransport::kStream: {
       auto opened = client.OpenStream({.window = concurrency});

@@ -17,13 +17,14 @@ struct BenchPlan {
   Request request;  // its inputs are tensors or lists of tensors, contiguous
   std::vector<uint64_t> result_bytes = {};  // of each of its results, for shared memory
   BenchTransport transport = BenchTransport::kSession;
+  bool prepare = false;  // as BenchArguments::prepare
 };
 
 // Returns a function that sends `plan.request`, up to `concurrency` calls at once; the request, or
 // the shared memory that has its inputs, lives as long as the function. `client` is session's and
 // outlives it.
 //
-// Errors: those of opening a stream or of sharing memory.
+// Errors: those of opening a stream, of sharing memory or of preparing a program.
 absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurrency,
                                        const Session& session, Client& client);
 

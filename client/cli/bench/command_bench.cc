@@ -49,6 +49,7 @@ Examples:
   opserve bench KlDivBackward --concurrency=1,4,16
   opserve bench LogSoftmaxBackward --shape=4096,4096 --dtype=BF16 --transport=stream
   opserve bench KlDivBackward --shape=4096,4096 --transport=shm
+  opserve bench Add --shape=256 --prepare --concurrency=64
   opserve bench KlDivBackward --shape=1024,1024 --shape grad_output=scalar \
       --attr reduction=batchmean --rate=500 --duration=30s
   opserve bench L1LossBackward --format=json | jq '.runs[].latency_ns.p99')";
@@ -131,6 +132,12 @@ bool CanGoOn(BenchTransport transport, const absl::Status& status) {
 }
 
 std::optional<Failure> RunBench(const BenchArguments& arguments, Session& session) {
+  if (arguments.prepare && arguments.transport != BenchTransport::kUnary &&
+      arguments.transport != BenchTransport::kSession) {
+    return UsageFailure(
+        absl::InvalidArgumentError("--prepare is for --transport=session and --transport=unary"),
+        "leave one of them out");
+  }
   session.connection.retry = {.max_attempts = 1, .budget = 0};  // would hide refusals
   session.connection.session = arguments.transport == BenchTransport::kSession;
   auto connection = Connect(session);
@@ -146,7 +153,8 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
   }
   BenchPlan plan = {
       .request = {.invocations = {*std::move(invocation)}, .timeout = session.timeout},
-      .transport = arguments.transport};
+      .transport = arguments.transport,
+      .prepare = arguments.prepare};
 
   // A call that can never succeed is told of now, not after a run of failures.
   const absl::StatusOr<Response> probed = client.Execute(plan.request);
@@ -164,6 +172,7 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
   BenchReport report = {.operator_name = descriptor.name(),
                         .inputs = plan.request.invocations[0].inputs,
                         .transport = TransportText(plan.transport),
+                        .prepared = plan.prepare,
                         .rate = arguments.rate,
                         .warmup = arguments.warmup,
                         .duration = arguments.duration};
@@ -228,6 +237,9 @@ void AddBenchCommand(CLI::App& app, Command* command) {
   for (const TextFlag& flag : kFlags) {
     bench->add_option(flag.name, flag.help)->type_name(flag.type)->check(flag.read);
   }
+  bench->add_flag("--prepare", arguments->prepare,
+                  "Each request runs a prepared program of this one operator; with --transport="
+                  "session or unary");
   bench->footer(kBenchFooter);
   bench->callback([arguments, command] {
     *command = [arguments](Session& session) { return RunBench(*arguments, session); };

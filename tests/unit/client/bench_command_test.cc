@@ -68,6 +68,38 @@ TEST_F(BenchCommandTest, JsonIsOneDocument) {
   }
 }
 
+TEST_F(BenchCommandTest, MeasuresCallsOfAPreparedProgram) {
+  server_.set_prepare([](const v1::PrepareRequest& request, v1::PrepareResponse* response) {
+    EXPECT_EQ(request.program().invocations(0).operator_(), "Scale");
+    response->set_handle("scaling");
+  });
+  std::atomic<int> others = 0;
+  server_.set_execute([&](auto* context, const auto& request, auto* response) {
+    if (request.prepared().program() != "scaling") {
+      ++others;
+      return TestServer::Echo(context, request, response);
+    }
+    response->mutable_receipt()->set_execute_ns(1500);
+    return grpc::Status::OK;
+  });
+  for (const char* transport : {"unary", "session"}) {
+    others = 0;
+    const Output output = Bench(absl::StrCat("--prepare --format=json --transport=", transport));
+    EXPECT_EQ(output.exit_code, ExitCode::kOk) << output.err;
+    EXPECT_EQ(others, 1);  // the first, which shows that the request is right
+    EXPECT_EQ(nlohmann::json::parse(output.out)["prepared"], true);
+    EXPECT_GT(FirstRun(output)["answered"], 0) << transport;
+  }
+}
+
+TEST_F(BenchCommandTest, PreparedProgramsHaveTwoTransports) {
+  for (const char* transport : {"stream", "shm"}) {
+    const Output output = Bench(absl::StrCat("--prepare --transport=", transport));
+    EXPECT_EQ(output.exit_code, ExitCode::kUsage);
+    EXPECT_THAT(output.err, HasSubstr("--prepare is for --transport=session and --transport=unary"));
+  }
+}
+
 TEST_F(BenchCommandTest, RefusalsForOverloadAreShownButNoFailure) {
   std::atomic<int> calls = 0;
   server_.set_execute([&](auto* context, const auto& request, auto* response) {
