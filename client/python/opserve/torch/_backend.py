@@ -24,6 +24,7 @@ from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
 from opserve.torch._entries import key_of, name_inputs
 from opserve.torch._graph import lower, metas_of
+from opserve.torch._layouts import Extents, Layout, laid_out, layouts_of, seen_in, views_by_layout
 from opserve.torch._local_nodes import left_out, listing, unsupported_nodes
 from opserve.torch._nodes import is_backward, is_tangent, running_statistics, written_inputs
 from opserve.torch._plan import Plan
@@ -276,6 +277,10 @@ def _check_target(client: Client) -> None:
         )
 
 
+# With the layouts of the graph's outputs; None: of one that is not the caller's, or no tensor.
+_Planned = tuple[PreparedPlan, list[Optional[Layout]]]
+
+
 class _Refusal:
     """In place of a graph with nodes that the pool lacks: an error that lists them."""
 
@@ -331,7 +336,11 @@ class _Runner:
         self._trains = returned is not None or bool(self._gradients)
         # Whether all arguments are tensors of the same shapes in each call.
         self._is_static = all(map(_has_static_shape, placeholders))
-        self._plans: collections.OrderedDict[Any, PreparedPlan] = collections.OrderedDict()
+        context = torch._guards.TracingContext.try_get()
+        metadata = context.fw_metadata if context is not None else None
+        # See views_by_layout.
+        self._views = None if is_backward(graph) else views_by_layout(metadata, self._is_static)
+        self._plans: collections.OrderedDict[Any, _Planned] = collections.OrderedDict()
 
     def __call__(self, *arguments: Any) -> list[Any]:
         with torch._C.DisableTorchFunctionSubclass():
@@ -375,12 +384,12 @@ class _Runner:
         values = [self._place(residents, i, one) for i, one in enumerate(arguments)]
         staying = self._gradients if self._backend.optimizers else set()
         zeros = tuple([i for i in self._tangents if _is_zero(values[i])])
-        prepared = self._prepare(arguments, values, staying, zeros)
+        prepared, layouts = self._prepare(arguments, values, staying, zeros)
         tensors, originals = values, arguments
         if not self._is_static:
             there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
             tensors, originals = [values[i] for i in there], [arguments[i] for i in there]
-        defers = prepared.is_deferrable and self._defers(residents)
+        defers = prepared.is_deferrable and self._views is None and self._defers(residents)
         stand_ins: dict[Any, Tensor] = {}  # two outputs may be the same tensor
         # No other thread lets the program run before stand-ins say which results are needed.
         with residents.deferring if defers else contextlib.nullcontext():
@@ -398,8 +407,8 @@ class _Runner:
         return [
             stand_ins[_name(one[0])]
             if type(one) is tuple and i >= returned
-            else self._give(residents, i, one, stand_ins)
-            for i, one in enumerate(given)
+            else self._give(residents, i, one, layout, arguments, stand_ins)
+            for i, (one, layout) in enumerate(zip(given, layouts))
         ]
 
     def _place(self, residents: Residents, index: int, argument: Any) -> Any:
@@ -425,7 +434,7 @@ class _Runner:
         values: Sequence[Any],
         staying: set[int],
         zeros: tuple[int, ...],
-    ) -> PreparedPlan:
+    ) -> _Planned:
         if self._is_static:
             shapes: Any = tuple([isinstance(one, Tensor) for one in values])
         else:
@@ -458,16 +467,21 @@ class _Runner:
         residents.keep(prepared)
         if not self._plans:
             residents.release_after(self)
-        self._plans[signature] = prepared
+        extents = Extents(self._graph, arguments)
+        given = layouts_of(self._outputs[: self._returned], extents, must=self._views is not None)
+        given += [None] * (len(self._outputs) - self._returned)
+        planned = self._plans[signature] = prepared, given
         if len(self._plans) > _MOST_PLANS:
             self._plans.popitem(last=False)
-        return prepared
+        return planned
 
     def _give(
         self,
         residents: Residents,
         index: int,
         value: Any,
+        layout: Optional[Layout],
+        arguments: Sequence[Any],
         stand_ins: Mapping[Any, Tensor],
     ) -> Any:
         """What the caller gets for an output that is its own."""
@@ -477,21 +491,15 @@ class _Runner:
             resident, dtype = value
             stand_in = stand_ins[_name(resident)]
             return PoolTensor(Contents(residents, [stand_in], resident.shape, dtype))
-        if not isinstance(value, Tensor) or index >= self._returned:
+        if not isinstance(value, Tensor):
             return value
-        node = self._outputs[index]
-        fake = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
-        if not isinstance(fake, Tensor):
+        if layout is None:
             return value
-        strides = fake.stride()
-        if not all(isinstance(one, int) for one in strides) or strides == value.stride():
-            return value
-        # autograd may look at the output with the strides that it was promised. Elements along an
-        # axis of stride 0 are one and the same.
-        apart = [slice(0, 1) if stride == 0 else slice(None) for stride in strides]
-        elements = value[tuple(apart)]
-        given = torch.empty_strided(elements.shape, strides, dtype=value.dtype)
-        return given.copy_(elements).expand(value.shape)
+        if self._views is not None and index in self._views:
+            return seen_in(arguments[self._views[index]], value, layout)
+        # autograd may look at the output with the strides that it was promised.
+        is_right = layout.strides == value.stride() and self._views is None
+        return value if is_right else laid_out(value, layout)
 
 
 # Forms of a tensor that a program takes.

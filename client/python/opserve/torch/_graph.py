@@ -10,6 +10,7 @@ import torch
 
 from opserve.program import InputOf, OutputOf
 from opserve.torch._builder import Builder, Unsupported, Value, meta_like
+from opserve.torch._layouts import Extents
 from opserve.torch._nodes import is_backward, makes_tensor, where, written_inputs
 from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
 
@@ -64,7 +65,7 @@ class _Lowering:
         self._graph = graph
         self._inputs = list(zip(inputs, is_sent))
         self._stays = stays
-        self._symbols: Optional[dict[Any, int]] = None  # values of symbols in shapes
+        self._extents = Extents(graph, inputs)
         # Nodes that write inputs, by input, until they are done.
         self._writes = written_inputs(graph)
         self._writing = set(self._writes.values())
@@ -208,22 +209,8 @@ class _Lowering:
         """Of a node's value as torch compiled it, whose extents may be symbols."""
         if not isinstance(value, Tensor):
             return tuple(self._meta_of(one) for one in value)
-        shape = [self._extent(one) for one in value.shape]
+        shape = [self._extents.of(one) for one in value.shape]
         return torch.empty(shape, dtype=value.dtype, device="meta")
-
-    def _extent(self, extent: Any) -> int:
-        if not isinstance(extent, torch.SymInt):
-            return int(extent)
-        if self._symbols is None:
-            self._symbols = {}
-            placeholders = [one for one in self._graph.graph.nodes if one.op == "placeholder"]
-            for node, (given, _) in zip(placeholders, self._inputs):
-                value = node.meta.get("val")
-                pairs = zip(value.shape, given.shape) if isinstance(given, Tensor) else [(value, given)]
-                for symbol, number in pairs:
-                    if isinstance(symbol, torch.SymInt):
-                        self._symbols[symbol.node.expr] = number
-        return int(extent.node.expr.subs(self._symbols))
 
     def _lower(self, node: torch.fx.Node, arguments: Any, keywords: Any, metas: Any) -> Any:
         self._builder.node, self._builder.result = node, metas
