@@ -145,6 +145,16 @@ CASES: dict[str, LibraryCase] = {
         "OPTConfig",
         {**_DECODER, "ffn_dim": 64, "word_embed_proj_dim": 32, "dropout": 0.0},
     ),
+    "mixtral": _transformer(
+        "MixtralForCausalLM",
+        "MixtralConfig",
+        {
+            **_DECODER,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "num_local_experts": 4,
+        },
+    ),
     "gpt-neox": _transformer("GPTNeoXForCausalLM", "GPTNeoXConfig", _DECODER),
     "bart": _transformer(
         "BartForConditionalGeneration",

@@ -95,6 +95,30 @@ def test_outputs_are_those_of_eager_torch(
         torch.testing.assert_close(*gradients)
 
 
+RESULTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "in another shape": lambda x: (x * 2).reshape(-1),
+    "transposed": lambda x: (x * 2).t(),
+    "a part": lambda x: (x * 2)[1:],
+    "expanded": lambda x: (x * 2).sum(0).expand(3, -1).clone(),
+}
+
+
+@pytest.mark.parametrize("has_symbols", [False, True])
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_may_be_changed_in_place(
+    backend: opserve.torch.Backend, name: str, has_symbols: bool
+) -> None:
+    compiled = torch.compile(RESULTS[name], backend=backend, dynamic=has_symbols)
+    x = torch.randn(5, 6, requires_grad=True)
+    results = []
+    for function in (compiled, RESULTS[name]):
+        y = function(x)
+        y *= y.detach() + 1
+        results.append((y.detach(), *torch.autograd.grad(y.sum(), x)))
+    for seen, right in zip(*results):
+        torch.testing.assert_close(torch.as_tensor(seen), right)
+
+
 def test_a_module_is_right_in_every_shape(backend: opserve.torch.Backend) -> None:
     """Torch compiles it with symbols for its second shape."""
 

@@ -14,7 +14,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tools")]
 
 import unused_operators  # noqa: E402
-from opserve.torch import _decompositions, _lowerings  # noqa: E402
+from opserve.torch import _decompositions, _experts, _lowerings  # noqa: E402
 
 PAGE = PACKAGE / "ATEN.md"
 WIDTH = 120
@@ -37,6 +37,8 @@ def page() -> str:
     reasons = "\n\n".join(
         f"{reason}:\n\n{lines(names)}" for reason, names in unused_operators.unused().items()
     )
+    # Others are of libraries that happen to be imported.
+    of_torch = [target for target in _experts.decompositions() if target.namespace == "aten"]
     return f"""# ATen nodes on the pool
 
 Written by `tools/generate_aten.py` from the tables of `opserve/torch`. A model's forward and backward graphs come from
@@ -54,7 +56,7 @@ are taken apart further where torch has a rule for it, or run on the client's ma
 
 ## Taken apart by opserve
 
-{lines(_decompositions.DECOMPOSITIONS)}
+{lines([*_decompositions.DECOMPOSITIONS, *of_torch])}
 
 ## Operators of the pool that no node needs
 

@@ -19,12 +19,20 @@ from torch._dynamo.backends.common import aot_autograd
 from opserve import errors
 from opserve.client import Client
 from opserve.resident import ResidentTensor
-from opserve.torch import _decompositions
+from opserve.torch import _decompositions, _experts
 from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
 from opserve.torch._entries import key_of, name_inputs
 from opserve.torch._graph import lower, metas_of
-from opserve.torch._layouts import Extents, Layout, laid_out, layouts_of, seen_in, views_by_layout
+from opserve.torch._layouts import (
+    Extents,
+    Layout,
+    laid_out,
+    layouts_of,
+    seen_in,
+    views_by_layout,
+    without_base,
+)
 from opserve.torch._local_nodes import left_out, listing, unsupported_nodes
 from opserve.torch._nodes import is_backward, is_tangent, running_statistics, written_inputs
 from opserve.torch._plan import Plan
@@ -499,7 +507,7 @@ class _Runner:
             return seen_in(arguments[self._views[index]], value, layout)
         # autograd may look at the output with the strides that it was promised.
         is_right = layout.strides == value.stride() and self._views is None
-        return value if is_right else laid_out(value, layout)
+        return without_base(value) if is_right else laid_out(value, layout)
 
 
 # Forms of a tensor that a program takes.
@@ -545,6 +553,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     for target in _decompositions.WHOLE_IN_TRAININGS:
         table[target] = _decompositions.of_other_dtypes(torchs[target])
     table.update(_decompositions.DECOMPOSITIONS)
+    table.update(_experts.decompositions())
     return table
 
 

@@ -128,6 +128,15 @@ def seen_in(base: Any, value: Tensor, layout: Layout) -> Tensor:
     return given.set_(base.untyped_storage(), layout.offset, value.shape, layout.strides)
 
 
+def without_base(value: Tensor) -> Tensor:
+    """The same tensor, but no view: autograd lets nobody change views that graphs have made."""
+    if not value._is_view():
+        return value
+    given = torch.empty(0, dtype=value.dtype)
+    place = value.storage_offset()
+    return given.set_(value.untyped_storage(), place, value.shape, value.stride())
+
+
 def laid_out(value: Tensor, layout: Layout) -> Tensor:
     """The elements of `value` in this layout, in memory of its own: no view of another tensor."""
     reach = 1 + sum((size - 1) * step for size, step in zip(value.shape, layout.strides))

@@ -119,7 +119,7 @@ def _mul(b: Builder, x: Any, y: Any) -> Value:
     return b.op("Mul", self=b.cast(x, dtype), other=b.cast(y, dtype))
 
 
-@lowers(aten.div.Tensor, aten.div.Scalar)
+@lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor)
 def _div(b: Builder, x: Any, y: Any) -> Value:
     dtype = b.result.dtype
     x = tensor(b, x, dtype)
