@@ -13,8 +13,9 @@ usage: tests/benchmark/run.sh [--quick] [--torch] [--instructions]
   --torch    next to PyTorch: kernels (target T12; installs libtorch) and steps of training (T18 to
              T20; makes build/venv-torch, several GB)
   --instructions
-             also count the daemon's instructions for small requests (installs valgrind, makes
-             build/venv)
+             also count the daemon's instructions for small requests (installs valgrind)
+
+The Python client's part makes build/venv.
 
 Prints a table, as Markdown, and writes build/benchmark/result.json.
 EOF
@@ -39,7 +40,7 @@ out=$build/benchmark
 cmake -S "$root" -B "$build" -G Ninja -DOPSERVE_BUILD_TESTS=ON >/dev/null
 cmake --build "$build" --target opserved transport_benchmark shared_memory_benchmark \
   kernels_benchmark scheduler_benchmark parts_benchmark engine_benchmark overload_benchmark \
-  program_benchmark \
+  program_benchmark raw_server \
   ${torch:+torch_benchmark}
 
 mkdir -p "$out"
@@ -58,9 +59,11 @@ echo "== transport"
 if [ -n "$instructions" ]; then
   echo "== instructions"
   cmake --build "$build" --target opserve
-  "$root/tests/python/make_environment.sh" "$build/venv"
-  "$build/venv/bin/python" "$root/tests/benchmark/instructions.py" "$build"
+  python3 "$root/tests/benchmark/instructions.py" "$build"
 fi
+echo "== Python client"
+"$root/tests/python/make_environment.sh" "$build/venv"
+"$build/venv/bin/python" "$root/tests/benchmark/python_benchmark.py" "$build" --repetitions="$repetitions"
 echo "== shared memory"
 "$build/tests/shared_memory_benchmark" --repetitions="$repetitions"
 echo "== programs"
