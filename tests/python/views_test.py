@@ -6,7 +6,9 @@ memory.
 
 from __future__ import annotations
 
+import copy
 import itertools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ import opserve
 import opserve.torch
 import pytest
 import torch
+from torch import nn
 
 Tensor = torch.Tensor
 
@@ -116,6 +119,45 @@ def test_a_result_may_be_changed_in_place(
         y *= y.detach() + 1
         results.append((y.detach(), *torch.autograd.grad(y.sum(), x)))
     for seen, right in zip(*results):
+        torch.testing.assert_close(torch.as_tensor(seen), right)
+
+
+class Whitened(nn.Module):
+    """With a function that raises an error by its elements, an effect that graphs have tokens for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(6, 6), nn.BatchNorm1d(6)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        h = self.norm(self.linear(x))
+        inverse = torch.linalg.inv(h.t() @ h + torch.eye(6))
+        return h @ inverse, h, inverse[1:], x[1:]
+
+
+@pytest.mark.parametrize("has_symbols", [False, True])
+@pytest.mark.parametrize("trains", [False, True])
+def test_functions_with_effects_have_results_in_their_places(
+    client: opserve.Client, trains: bool, has_symbols: bool
+) -> None:
+    backend = opserve.torch.backend(client)
+    model = Whitened()
+    eager = copy.deepcopy(model)
+    compiled = torch.compile(model, backend=backend, dynamic=has_symbols)
+    for _ in range(2):
+        x = torch.randn(8, 6)
+        with torch.set_grad_enabled(trains), warnings.catch_warnings():
+            warnings.simplefilter("ignore", opserve.torch.LocalNodesWarning)
+            results = [function(x) for function in (compiled, eager)]
+        for seen, right in zip(*results):
+            torch.testing.assert_close(torch.as_tensor(seen).detach(), right.detach())
+        if trains:
+            for one in results:
+                (one[0].sum() + one[2].square().sum()).backward()
+            for seen, right in zip(model.parameters(), eager.parameters()):
+                torch.testing.assert_close(seen.grad, right.grad, rtol=1e-4, atol=1e-4)
+                seen.grad = right.grad = None
+    for seen, right in zip(model.buffers(), eager.buffers()):
         torch.testing.assert_close(torch.as_tensor(seen), right)
 
 

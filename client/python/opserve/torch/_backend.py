@@ -41,8 +41,10 @@ from opserve.torch._pool_tensor import Contents, PoolTensor, settle
 from opserve.torch._prepared_plan import PreparedPlan
 from opserve.torch._residency import Residents, bring_home
 from opserve.torch._static_inputs import (
+    count_of_returned,
     counted_changes,
     gradients_of_parameters,
+    have_static_shapes,
     static_inputs,
     with_attributes,
 )
@@ -195,8 +197,7 @@ class Backend:
         """Outputs beyond the user's own are for the backward pass: they stay on the pool."""
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
-        returned = metadata.num_forward_returns if metadata is not None else None
-        return self._runner(graph, static_inputs(context), returned)
+        return self._runner(graph, static_inputs(context), count_of_returned(metadata))
 
     def _compile(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
@@ -342,10 +343,10 @@ class _Runner:
         self._tangents = tangents if len(tangents) > 1 else []
         # Whether it is a pass of a training.
         self._trains = returned is not None or bool(self._gradients)
-        # Whether all arguments are tensors of the same shapes in each call.
-        self._is_static = all(map(_has_static_shape, placeholders))
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
+        # Whether all arguments are tensors of the same shapes in each call.
+        self._is_static = have_static_shapes(placeholders, metadata)
         # See views_by_layout.
         self._views = None if is_backward(graph) else views_by_layout(metadata, self._is_static)
         self._plans: collections.OrderedDict[Any, _Planned] = collections.OrderedDict()
@@ -533,11 +534,6 @@ def _is_zero(value: Any) -> bool:
 def _name(one: Union[ResidentTensor, Pending]) -> object:
     """Equal for the same tensor on the pool."""
     return one if type(one) is Pending else one.handle  # type: ignore[union-attr]
-
-
-def _has_static_shape(placeholder: torch.fx.Node) -> bool:
-    meta = placeholder.meta.get("val")
-    return isinstance(meta, Tensor) and all(type(one) is int for one in meta.shape)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:

@@ -98,7 +98,9 @@ def views_by_layout(metadata: Any, is_static: bool) -> Optional[dict[int, int]]:
     """
     if metadata is None:
         return None
-    first = metadata.num_mutated_inp_runtime_indices  # before them are inputs with new elements
+    tokens = len(metadata.tokens)  # of functions with effects; they come first
+    # Before the outputs are inputs with new elements.
+    first = tokens + metadata.num_mutated_inp_runtime_indices
     views = [
         (first + number, one)
         for number, one in enumerate(metadata.output_info)
@@ -108,7 +110,9 @@ def views_by_layout(metadata: Any, is_static: bool) -> Optional[dict[int, int]]:
     if not views:
         return None
     return {
-        number: one.base_idx for number, one in views if one.output_type.name == "alias_of_input"
+        number: tokens + one.base_idx
+        for number, one in views
+        if one.output_type.name == "alias_of_input"
     }
 
 

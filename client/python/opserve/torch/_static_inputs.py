@@ -1,4 +1,8 @@
-"""Parameters and buffers among the inputs of graphs, for all versions of torch."""
+"""Parameters and buffers among the inputs of graphs, and what else AOTAutograd knows of graphs.
+
+For all versions of torch. Functions with effects have tokens, which are the first inputs and outputs
+of a forward graph, and None when it runs.
+"""
 
 from __future__ import annotations
 
@@ -60,3 +64,22 @@ def counted_changes() -> set[int]:
     if metadata is None or not hasattr(metadata, "static_input_indices"):
         return set()  # torch 2.4 leaves the versions as they are
     return set(metadata.mutated_graph_handled_indices_seen_by_autograd)
+
+
+def count_of_returned(metadata: Any) -> Optional[int]:
+    """A forward graph's outputs that are not for the backward pass alone; None: all."""
+    if metadata is None:
+        return None
+    returned: int = len(metadata.tokens) + metadata.num_forward_returns
+    return returned
+
+
+def have_static_shapes(placeholders: Sequence[torch.fx.Node], metadata: Any) -> bool:
+    """Whether all inputs of a graph are tensors whose extents are no symbols."""
+    if metadata is not None and metadata.tokens:
+        return False
+    metas = [placeholder.meta.get("val") for placeholder in placeholders]
+    return all(
+        isinstance(meta, torch.Tensor) and all(type(one) is int for one in meta.shape)
+        for meta in metas
+    )
