@@ -106,9 +106,8 @@ std::string DescribeLoad(const BenchReport& report) {
     absl::StrAppend(&text, "closed loop, as many requests in flight as the concurrency");
   }
   absl::StrAppend(&text, "\n", report.transport, " transport, ",
-                  report.prepared ? "prepared, " : "",
-                  absl::FormatDuration(report.duration), " measured after ",
-                  absl::FormatDuration(report.warmup), " of warm-up\n");
+                  report.prepared ? "prepared, " : "", absl::FormatDuration(report.duration),
+                  " measured after ", absl::FormatDuration(report.warmup), " of warm-up\n");
   return text;
 }
 

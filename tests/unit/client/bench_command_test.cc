@@ -96,7 +96,8 @@ TEST_F(BenchCommandTest, PreparedProgramsHaveTwoTransports) {
   for (const char* transport : {"stream", "shm"}) {
     const Output output = Bench(absl::StrCat("--prepare --transport=", transport));
     EXPECT_EQ(output.exit_code, ExitCode::kUsage);
-    EXPECT_THAT(output.err, HasSubstr("--prepare is for --transport=session and --transport=unary"));
+    EXPECT_THAT(output.err,
+                HasSubstr("--prepare is for --transport=session and --transport=unary"));
   }
 }
 

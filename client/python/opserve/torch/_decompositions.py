@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 import torch
 
-from opserve.torch import _adaptive_pooling, _distances, _volume_pooling
+from opserve.torch import _adaptive_pooling, _distances, _order, _volume_pooling
 from opserve.torch._whole_functions import DTYPES
 
 Tensor = torch.Tensor
@@ -306,6 +306,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.replication_pad3d_backward.default: _replication_pad_backward,
     **_adaptive_pooling.DECOMPOSITIONS,
     **_distances.DECOMPOSITIONS,
+    **_order.DECOMPOSITIONS,
     **_volume_pooling.DECOMPOSITIONS,
 }
 
