@@ -16,8 +16,8 @@ test_packages=(make libgtest-dev libgmock-dev libbenchmark-dev clang clang-forma
   haproxy iproute2 man-db python3-yaml chromium-headless-shell python3-pil)
 # One from elsewhere is as good, and in the way of Debian's.
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
-# They build and run the container image.
-long_packages=(buildah debootstrap)
+# They build and run the container image, and count instructions.
+long_packages=(buildah debootstrap valgrind)
 benchmark_packages=(libtorch-dev valgrind)
 
 packages=("${build_packages[@]}")
