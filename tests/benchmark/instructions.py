@@ -13,8 +13,6 @@ go to a lane's thread, which takes some 8,000 instructions more.
 """
 
 import argparse
-import json
-import os
 import pathlib
 import re
 import subprocess
@@ -22,6 +20,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+import rows
 
 # The way, requests in flight, whether they are prepared, the most instructions that a request should take, and those
 # that it took.
@@ -169,11 +169,7 @@ def main():
 def report(what, each, limit, facts):
     met = each <= limit
     print(f"{what}: {each:,.0f}{facts} (at most {limit:,}: {'met' if met else 'missed'})", flush=True)
-    lines = os.environ.get("OPSERVE_BENCHMARK_JSON")
-    if lines:
-        row = {"target": "", "what": what, "ratio": each / limit, "limit": "<= 1", "met": met}
-        with open(lines, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+    rows.add("", what, each / limit, "<= 1", met)
 
 
 if __name__ == "__main__":

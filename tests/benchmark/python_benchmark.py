@@ -10,7 +10,6 @@ row for each size, and appends it to the file OPSERVE_BENCHMARK_JSON, if that is
 """
 
 import argparse
-import json
 import os
 import pathlib
 import statistics
@@ -21,6 +20,7 @@ import time
 
 import grpc
 import numpy as np
+import rows
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "client/python"))
 import opserve
@@ -95,11 +95,7 @@ def report(folder, repetitions):
         met = ratio >= limit
         print(f"{what}: {ratio:.2f} ({ours:,.0f} and {raw:,.0f} a second; at least {limit}: "
               f"{'met' if met else 'missed'})", flush=True)
-        lines = os.environ.get("OPSERVE_BENCHMARK_JSON")
-        if lines:
-            row = {"target": "T16", "what": what, "ratio": ratio, "limit": f">= {limit}", "met": met}
-            with open(lines, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+        rows.add("T16", what, ratio, f">= {limit}", met)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import ctypes
 import dataclasses
-import json
 import os
 import pathlib
 import re
@@ -31,6 +30,7 @@ from collections.abc import Callable, Iterator
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT / "client/python"), str(_ROOT / "tests/python")]
 
+import rows  # noqa: E402
 import torch  # noqa: E402
 import torch_models  # noqa: E402
 from torch import nn  # noqa: E402
@@ -194,11 +194,7 @@ def of_eager(taken: dict[str, float]) -> float:
 def report(target: str, what: str, value: float, limit: float) -> None:
     met = value <= limit
     print(f"{target} {what}: {value:.3g} (limit {limit:g}) {'met' if met else 'missed'}", flush=True)
-    path = os.environ.get("OPSERVE_BENCHMARK_JSON")
-    if path:
-        row = {"target": target, "what": what, "ratio": value, "limit": f"<= {limit:g}", "met": met}
-        with open(path, "a", encoding="utf-8") as lines:
-            lines.write(json.dumps(row) + "\n")
+    rows.add(target, what, value, f"<= {limit:g}", met)
 
 
 def gpt() -> nn.Module:

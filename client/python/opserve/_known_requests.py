@@ -7,13 +7,12 @@ are the same again if the operator, its attributes, and the dtypes and shapes of
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 import numpy as np
 
-from opserve import _frame, _wire
+from opserve import _frame, _tensors, _wire
 from opserve._data_type import DataType
 from opserve._frame import Buffer
 from opserve._operator import Parameters
@@ -182,15 +181,16 @@ def _describe(
     key: list[Any] = [operator]
     contents: list[Any] = []
     size = 0
-    torch = sys.modules.get("torch")
     for name, value in inputs.items():
         if value is None:
             continue
         array = value
         if type(value) is not np.ndarray:
-            array = None if torch is None else _array_of(value, torch)
-            key.append(torch)  # results are of the first tensor's library
-        if array is None or not array.flags.c_contiguous:
+            if not _tensors.is_plain_torch(value) or str(value.dtype) == "torch.bfloat16":
+                return None  # numpy has no such dtype
+            array = value.detach().numpy()
+            key.append("torch")  # results are of the first tensor's library
+        if not array.flags.c_contiguous:
             return None
         dtype = array.dtype
         if dtype.kind not in _KINDS or not dtype.isnative:
@@ -209,21 +209,6 @@ def _describe(
         # Their text, since 1, 1.0 and True are equal, and 0.0 and -0.0.
         key += name, repr(value)
     return _Described(tuple(key), contents)
-
-
-def _array_of(tensor: Any, torch: Any) -> Optional[Any]:
-    """The elements of a torch tensor in memory; None: it is another one."""
-    if (
-        type(tensor) not in (torch.Tensor, torch.nn.Parameter)
-        or tensor.layout is not torch.strided
-        or not tensor.is_cpu
-        or tensor.dtype is torch.bfloat16  # numpy has none
-        or tensor.is_complex()
-        or tensor.is_neg()
-        or tensor._is_zerotensor()
-    ):
-        return None
-    return tensor.detach().numpy()
 
 
 def _payloads_of_inputs(request: Request) -> Optional[Sequence[int]]:

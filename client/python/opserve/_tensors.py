@@ -239,7 +239,7 @@ def contiguous(view: TensorView) -> TensorView:
 
 def bytes_of(tensor: object) -> bytes:
     """A copy of the elements, contiguous."""
-    if _is_plain_torch(tensor):
+    if is_plain_torch(tensor):
         return ctypes.string_at(tensor.data_ptr(), tensor.nbytes)  # type: ignore[attr-defined]
     view = view_of(tensor)
     if not view.is_contiguous:
@@ -247,12 +247,12 @@ def bytes_of(tensor: object) -> bytes:
     return bytes(memory(view.address, view.span_bytes))
 
 
-def _is_plain_torch(tensor: Any) -> bool:
+def is_plain_torch(tensor: Any) -> bool:
     """Whether it is a torch tensor whose memory holds its elements in order."""
     torch = _torch()
     return (
         torch is not None
-        and type(tensor) is torch.Tensor
+        and type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.is_cpu
         and tensor.layout is torch.strided
         and tensor.is_contiguous()

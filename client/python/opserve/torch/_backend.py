@@ -43,6 +43,7 @@ from opserve.torch._residency import Residents, bring_home
 from opserve.torch._static_inputs import (
     count_of_returned,
     counted_changes,
+    current_metadata,
     gradients_of_parameters,
     have_static_shapes,
     static_inputs,
@@ -195,17 +196,12 @@ class Backend:
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
     ) -> Callable[..., Any]:
         """Outputs beyond the user's own are for the backward pass: they stay on the pool."""
-        context = torch._guards.TracingContext.try_get()
-        metadata = context.fw_metadata if context is not None else None
-        return self._runner(graph, static_inputs(context), count_of_returned(metadata))
+        return self._runner(graph, static_inputs(), count_of_returned())
 
     def _compile(
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
     ) -> Callable[..., Any]:
-        context = torch._guards.TracingContext.try_get()
-        metadata = context.fw_metadata if context is not None else None
-        is_forward = metadata is not None and not is_backward(graph)
-        static = static_inputs(context) if is_forward else set()
+        static = set() if is_backward(graph) else static_inputs()
         return self._runner(graph, static, None)
 
     def _runner(
@@ -343,12 +339,11 @@ class _Runner:
         self._tangents = tangents if len(tangents) > 1 else []
         # Whether it is a pass of a training.
         self._trains = returned is not None or bool(self._gradients)
-        context = torch._guards.TracingContext.try_get()
-        metadata = context.fw_metadata if context is not None else None
         # Whether all arguments are tensors of the same shapes in each call.
-        self._is_static = have_static_shapes(placeholders, metadata)
+        self._is_static = have_static_shapes(placeholders)
         # See views_by_layout.
-        self._views = None if is_backward(graph) else views_by_layout(metadata, self._is_static)
+        metadata = None if is_backward(graph) else current_metadata()
+        self._views = views_by_layout(metadata, self._is_static)
         self._plans: collections.OrderedDict[Any, _Planned] = collections.OrderedDict()
 
     def __call__(self, *arguments: Any) -> list[Any]:

@@ -128,25 +128,21 @@ def seen_in(base: Any, value: Tensor, layout: Layout) -> Tensor:
     """
     if type(base) not in (Tensor, torch.nn.Parameter) or base.is_meta or base.dtype != value.dtype:
         return laid_out(value, layout)
-    given = torch.empty(0, dtype=value.dtype)
-    return given.set_(base.untyped_storage(), layout.offset, value.shape, layout.strides)
+    return _like(value, base.untyped_storage(), layout)
 
 
 def without_base(value: Tensor) -> Tensor:
     """The same tensor, but no view: autograd lets nobody change views that graphs have made."""
     if not value._is_view():
         return value
-    given = torch.empty(0, dtype=value.dtype)
-    place = value.storage_offset()
-    return given.set_(value.untyped_storage(), place, value.shape, value.stride())
+    return _like(value, value.untyped_storage(), Layout(value.stride(), value.storage_offset()))
 
 
 def laid_out(value: Tensor, layout: Layout) -> Tensor:
     """The elements of `value` in this layout, in memory of its own: no view of another tensor."""
     reach = 1 + sum((size - 1) * step for size, step in zip(value.shape, layout.strides))
     memory = torch.empty(layout.offset + max(reach, 0), dtype=value.dtype)
-    given = torch.empty(0, dtype=value.dtype)
-    given.set_(memory.untyped_storage(), layout.offset, value.shape, layout.strides)
+    given = _like(value, memory.untyped_storage(), layout)
     # Elements along an axis of stride 0 are one and the same.
     apart = tuple([slice(0, 1) if step == 0 else slice(None) for step in layout.strides])
     if torch._debug_has_internal_overlap(given[apart]) == 0:
@@ -157,3 +153,9 @@ def laid_out(value: Tensor, layout: Layout) -> Tensor:
         places = places.unsqueeze(-1) + torch.arange(size) * step
     memory[places.reshape(-1)] = value.reshape(-1)
     return given
+
+
+def _like(value: Tensor, storage: torch.UntypedStorage, layout: Layout) -> Tensor:
+    """A tensor of the extents and dtype of `value`, in a storage, that is no view."""
+    given = torch.empty(0, dtype=value.dtype)
+    return given.set_(storage, layout.offset, value.shape, layout.strides)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -18,17 +19,10 @@ _MOST_COMPARISONS = 1 << 24
 def _places(sequence: Tensor, x: Tensor, right: bool, out_int32: bool) -> Any:
     """How many elements of each sequence come before each element; all of them before a NaN."""
     sequence, x = sequence.unsqueeze(-2), x.unsqueeze(-1)
-    if _product(torch.broadcast_shapes(sequence.shape, x.shape)) > _MOST_COMPARISONS:
+    if math.prod(torch.broadcast_shapes(sequence.shape, x.shape)) > _MOST_COMPARISONS:
         return NotImplemented
     comes_behind = sequence > x if right else sequence >= x
     return (~comes_behind).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
-
-
-def _product(shape: Any) -> Any:
-    product: Any = 1
-    for extent in shape:
-        product = product * extent
-    return product
 
 
 def _bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Any:

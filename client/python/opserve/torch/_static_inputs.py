@@ -35,11 +35,17 @@ def with_attributes(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[
     ]
 
 
-def static_inputs(context: Optional[Context]) -> set[int]:
+def current_metadata() -> Any:
+    """AOTAutograd's, of the graph that is being compiled; None: there is none."""
+    context = Context.try_get()
+    return context.fw_metadata if context is not None else None
+
+
+def static_inputs() -> set[int]:
     """The inputs of a forward graph that are parameters and buffers."""
-    if context is None or context.fw_metadata is None:
+    context, metadata = Context.try_get(), current_metadata()
+    if context is None or metadata is None:
         return set()
-    metadata = context.fw_metadata
     if hasattr(metadata, "static_input_indices"):
         return set(metadata.static_input_indices or ())
     # In torch 2.4 they come first. AOTAutograd makes one of several that are the same tensor, but
@@ -50,32 +56,32 @@ def static_inputs(context: Optional[Context]) -> set[int]:
 
 def gradients_of_parameters(graph: torch.fx.GraphModule, outputs: int) -> set[int]:
     """Outputs of a backward graph that are gradients of parameters; else none."""
-    context = Context.try_get()
-    metadata = context.fw_metadata if context is not None else None
+    metadata = current_metadata()
     if metadata is None or not is_backward(graph) or len(metadata.input_info) != outputs:
         return set()
-    return static_inputs(context)
+    return static_inputs()
 
 
 def counted_changes() -> set[int]:
     """Inputs for whose change AOTAutograd counts a version, before the graph runs."""
-    context = Context.try_get()
-    metadata = context.fw_metadata if context is not None else None
+    metadata = current_metadata()
     if metadata is None or not hasattr(metadata, "static_input_indices"):
         return set()  # torch 2.4 leaves the versions as they are
     return set(metadata.mutated_graph_handled_indices_seen_by_autograd)
 
 
-def count_of_returned(metadata: Any) -> Optional[int]:
+def count_of_returned() -> Optional[int]:
     """A forward graph's outputs that are not for the backward pass alone; None: all."""
+    metadata = current_metadata()
     if metadata is None:
         return None
     returned: int = len(metadata.tokens) + metadata.num_forward_returns
     return returned
 
 
-def have_static_shapes(placeholders: Sequence[torch.fx.Node], metadata: Any) -> bool:
+def have_static_shapes(placeholders: Sequence[torch.fx.Node]) -> bool:
     """Whether all inputs of a graph are tensors whose extents are no symbols."""
+    metadata = current_metadata()
     if metadata is not None and metadata.tokens:
         return False
     metas = [placeholder.meta.get("val") for placeholder in placeholders]
