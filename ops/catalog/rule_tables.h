@@ -24,6 +24,10 @@ absl::Span<const NamedRule<ShapeRule>> WindowRules();    // rule_windows.cc
 absl::Span<const NamedRule<DtypeRule>> DtypeRules();     // rule_dtypes.cc
 absl::Span<const NamedRule<NumberRule>> NumberRules();   // rule_numbers.cc
 
+// Of a rule that counts work: how many of its steps take a device about as long as one element. 1:
+// it counts elements.
+int64_t StepsPerElement(Judge& judge, const Expression& work);  // rule_numbers.cc
+
 // "axis dim of self": an axis counted from the end where negative, 0 <= *axis < max(rank, 1), or a
 // problem at `at`: "3 is outside [-2, 1] for shape [4,5]".
 bool NormalizeAxis(Judge& judge, const Expression& at, int64_t value,

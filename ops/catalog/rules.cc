@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ops/catalog/dtypes.h"
+#include "ops/catalog/rule_tables.h"
 
 namespace opserve::catalog {
 namespace {
@@ -32,6 +33,13 @@ std::string ProblemOf(const Spec& spec) {
   return spec.dtype == ACL_DT_UNDEFINED
              ? std::string(problem)
              : absl::StrCat("shape ", ShapeText(spec.shape), " ", problem);
+}
+
+int64_t LargestTensor(const CallSpec& call, const Results& results) {
+  int64_t largest = 0;
+  for (const Spec& spec : call.tensors) largest = std::max(largest, CountElements(spec.shape));
+  for (const Spec& spec : results.tensors) largest = std::max(largest, CountElements(spec.shape));
+  return largest;
 }
 
 Expression OutputAt(size_t index) {
@@ -111,10 +119,14 @@ int64_t Judge::CountWork(const Results& results) {
   int64_t work = 0;
   // A rule without an answer for this call leaves the general measure.
   if (op_.work && NumberOf(op_.work, &work)) return std::max<int64_t>(work, 0);
-  work = 0;
-  for (const Spec& spec : call_.tensors) work = std::max(work, CountElements(spec.shape));
-  for (const Spec& spec : results.tensors) work = std::max(work, CountElements(spec.shape));
-  return work;
+  return LargestTensor(call_, results);
+}
+
+int64_t Judge::CountCharge(int64_t work, const Results& results) {
+  const int64_t steps = StepsPerElement(*this, op_.work);
+  if (steps == 1) return work;
+  // Of a product with few rows the operands take longer than the steps.
+  return std::max(work / steps, LargestTensor(call_, results));
 }
 
 bool Judge::Fail(const Expression& at, std::string text) {

@@ -61,11 +61,14 @@ class Judge {
   bool Infer(absl::Span<const bool> wanted, absl::Span<const std::optional<aclDataType>> asked,
              Results* results);
 
-  // Work of a call in elements, by which the daemon limits requests, estimates their time and
-  // shares devices. Storage does not matter: a stride of 0 lets few bytes stand for any number of
-  // elements. Elementwise operators and sums count the elements of the broadcast shape, products m
-  // * n * k, windows outputs times taps. INT64_MAX if it is more. Requires `results` of Infer.
+  // Work of a call, by which the daemon estimates its time. Storage does not matter: a stride of 0
+  // lets few bytes stand for any number of elements. Elementwise operators and sums count the
+  // elements of the broadcast shape, products m * n * k, windows outputs times taps. INT64_MAX if
+  // it is more. Requires `results` of Infer.
   int64_t CountWork(const Results& results);
+  // That work in elements, so that one limit holds for all operators: 256 steps of a matrix product
+  // count as one, and up to 16 of a window, one for each channel; at least the largest tensor's.
+  int64_t CountCharge(int64_t work, const Results& results);
 
   // The fault found by Check, Infer or CheckForDaemon when it returned false.
   const Problem& problem() const { return problem_; }

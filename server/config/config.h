@@ -63,14 +63,14 @@ struct Config {
   double shadow_check_ratio = 0;
   uint32_t queue_capacity_total = 4096;
   uint32_t queue_capacity_per_tenant = 256;
-  uint64_t queue_work_per_tenant = uint64_t{32} << 30;  // in elements, for one device
+  uint64_t queue_work_per_tenant = uint64_t{1} << 40;  // in elements, for one device
   absl::Duration queue_max_age = absl::Seconds(30);
   uint64_t max_message_bytes = 0;
   uint64_t max_tensor_bytes = 0;
   uint64_t max_request_bytes = 0;
   uint64_t max_output_ratio = 100;
-  uint64_t max_request_work = uint64_t{4} << 30;   // of one invocation, in elements
-  uint64_t max_program_work = uint64_t{64} << 30;  // of one request, likewise; at least as much
+  uint64_t max_request_work = uint64_t{4} << 30;  // of one invocation, in elements
+  uint64_t max_program_work = uint64_t{1} << 40;  // of one request, likewise; at least as much
   uint32_t max_invocations = 10'000;
   uint64_t max_header_bytes = uint64_t{16} << 20;  // of a request, beside its payloads
   uint64_t max_workspace_bytes = 0;                // 0: a quarter of the device's memory

@@ -193,7 +193,7 @@ class Binder {
       const auto bytes = static_cast<uint64_t>(NumBytes(spec));
       OPSERVE_RETURN_IF_ERROR(CountOutput(limits_, descriptor.name, name, bytes, &program_));
     }
-    OPSERVE_RETURN_IF_ERROR(CountWork(limits_, descriptor, bound.work, &program_));
+    OPSERVE_RETURN_IF_ERROR(CountWork(limits_, descriptor, bound, &program_));
     if (!program_.invocations.empty()) {
       const BoundInvocation& before = program_.invocations.back();
       bound.first_output = before.first_output + static_cast<uint32_t>(before.outputs.size());
@@ -277,7 +277,7 @@ class Binder {
     if (!copy.ok()) return AtArgument(descriptor.name, name, copy.status());
     OPSERVE_RETURN_IF_ERROR(
         CountOutput(limits_, descriptor.name, name, (*copy)->bytes(), &program_));
-    return CountWork(limits_, descriptor, (*copy)->call.work, &program_);
+    return CountWork(limits_, descriptor, (*copy)->call, &program_);
   }
 
   // Errors of the following do not name operator and argument: the caller does.

@@ -55,7 +55,7 @@ absl::StatusOr<ProgramCall> GoldenProgram(const LoadedOperator& op,
   OPSERVE_RETURN_IF_ERROR(JudgeCall(wanted, asked, &invocation));
   // Made by hand, since limits for requests do not apply to the catalogue's own cases.
   Program program;
-  program.work = invocation.work;
+  program.work = invocation.charge;
   for (uint32_t i = 0; i < invocation.outputs.size(); ++i) {
     invocation.outputs[i].is_result = true;
     program.results.push_back({{0, i}});

@@ -65,7 +65,9 @@ absl::Status JudgeCall(absl::Span<const bool> wanted,
   if (!judge.Check() || !judge.Infer(wanted, asked, &results) || !judge.CheckForDaemon(results)) {
     return InvalidCall(descriptor.name, judge.problem().argument, judge.problem().text);
   }
-  bound->work = static_cast<uint64_t>(judge.CountWork(results));
+  const int64_t work = judge.CountWork(results);
+  bound->work = static_cast<uint64_t>(work);
+  bound->charge = static_cast<uint64_t>(judge.CountCharge(work, results));
   // The call may have been judged before, with other attributes.
   bound->outputs.clear();
   bound->output_ends.assign(results.ends.begin(), results.ends.end());

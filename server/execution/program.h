@@ -85,7 +85,7 @@ struct SharedWindow {
 struct CostKey {
   uint32_t op = 0;     // LoadedOperator::index
   uint32_t dtype = 0;  // of the output
-  uint64_t work = 0;   // in elements
+  uint64_t work = 0;   // BoundInvocation::work
 };
 
 // A tensor that an invocation gives.
@@ -155,7 +155,8 @@ struct BoundInvocation {
   absl::InlinedVector<BoundOutput, 1> outputs;  // tensors, in the descriptor's order of outputs
   ArgumentEnds output_ends;                     // by output
   uint32_t first_output = 0;  // position of the first output among all of the program
-  uint64_t work = 0;          // in elements, as the operator counts it
+  uint64_t work = 0;          // as the operator counts it (Judge::CountWork)
+  uint64_t charge = 0;        // of the limits on work, in elements (Judge::CountCharge)
   std::string plan_key;       // PlanKeyOf, if it was made beforehand; else empty
 };
 
@@ -170,8 +171,8 @@ struct ContiguousCopy {
   BoundInvocation call;     // InplaceCopy(copy, view)
 };
 
-// Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends
-// and work. `wanted` and `asked`: by output of the descriptor, see catalog::Judge::Infer.
+// Judges a call by its metadata, once inputs and attributes are bound: sets outputs, output_ends,
+// work and charge. `wanted` and `asked`: by output of the descriptor, see catalog::Judge::Infer.
 // kInvalidArgument: the operator's rules refuse the call.
 absl::Status JudgeCall(absl::Span<const bool> wanted,
                        absl::Span<const std::optional<aclDataType>> asked, BoundInvocation* bound);
@@ -214,7 +215,7 @@ struct Program {
   bool is_capturable = false;  // a prepared program whose runs may be captured (captured_runs.h)
   uint64_t input_bytes = 0;    // payloads, resident tensors and windows, each counted once
   uint64_t output_bytes = 0;   // of all invocations and copies
-  uint64_t work = 0;           // likewise, in elements
+  uint64_t work = 0;           // likewise, their charges
 
   // Facts.
   absl::InlinedVector<const LoadedOperator*, 2> operators;  // of the invocations, none twice

@@ -84,14 +84,18 @@ absl::Status CountOutput(const ProgramLimits& limits, absl::string_view operator
 }
 
 absl::Status CountWork(const ProgramLimits& limits, const catalog::OperatorDescriptor& descriptor,
-                       uint64_t work, Program* program) {
-  AddUpTo64Bits(work, &program->work);
+                       const BoundInvocation& invocation, Program* program) {
+  AddUpTo64Bits(invocation.charge, &program->work);
   const auto refuse = [&](absl::string_view total, uint64_t most, absl::string_view in) {
-    return NeverFitsHere(descriptor, Reason::kWorkLimit,
-                         absl::StrCat("computes ", work, " elements, ", total, "at most ", most,
-                                      " allowed in one ", in));
+    std::string work = absl::StrCat(invocation.charge, " elements");
+    if (invocation.charge != invocation.work) {
+      work = absl::StrCat(invocation.work, " steps of a product, as much as ", work);
+    }
+    return NeverFitsHere(
+        descriptor, Reason::kWorkLimit,
+        absl::StrCat("computes ", work, ", ", total, "at most ", most, " allowed in one ", in));
   };
-  if (work > limits.max_work) return refuse("", limits.max_work, "invocation");
+  if (invocation.charge > limits.max_work) return refuse("", limits.max_work, "invocation");
   if (program->work > limits.max_program_work) {
     return refuse(absl::StrCat("which brings the request to ", program->work, ", "),
                   limits.max_program_work, "request");
@@ -113,10 +117,20 @@ absl::Status CheckMemory(const ProgramLimits& limits, const Program& program) {
   uint64_t all_bytes = program.input_bytes;
   AddUpTo64Bits(outputs, &all_bytes);
   absl::Status status = CheckRequestBytes(limits, descriptor.name, name, all_bytes);
-  if (status.ok() && !IsInProportion(outputs, program.input_bytes, limits.max_output_ratio)) {
+  // Tensors that stay on the device are charged to the tenant before the run: they are no gain of a
+  // small request, and others may be made on the way to them. Those that travel take host memory.
+  const uint64_t passing = outputs - std::min(outputs, program.kept_bytes);
+  uint64_t charged_bytes = program.input_bytes;
+  AddUpTo64Bits(program.kept_bytes, &charged_bytes);
+  uint64_t excess = 0;
+  if (!IsInProportion(passing, charged_bytes, limits.max_output_ratio)) excess = passing;
+  if (!IsInProportion(program.result_bytes, program.input_bytes, limits.max_output_ratio)) {
+    excess = program.result_bytes;
+  }
+  if (status.ok() && excess > 0) {
     status = NeverFitsHere(
         descriptor, Reason::kAmplification,
-        absl::StrCat(name, ": outputs of ", outputs, " bytes from inputs of ", program.input_bytes,
+        absl::StrCat(name, ": outputs of ", excess, " bytes from inputs of ", program.input_bytes,
                      ", more than ", limits.max_output_ratio, " times as much"),
         name);
   }

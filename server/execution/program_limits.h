@@ -17,14 +17,14 @@ struct ProgramLimits {
   uint64_t max_tensor_bytes = uint64_t{2} << 30;  // storage of one input, or one output
   // All inputs together, and the device memory that the program needs beside resident tensors.
   uint64_t max_program_bytes = uint64_t{8} << 30;
-  // Amplification guard: device memory beside the inputs may take this many times the bytes of the
-  // inputs, and 1 MiB more.
+  // Amplification guard: results that travel may take this many times the bytes of the inputs, and
+  // 1 MiB more; device memory beside the inputs and the results that stay there, likewise of both.
   uint64_t max_output_ratio = 100;
-  // Work of one invocation, in elements (Judge::CountWork): by default the elements of
+  // Work of one invocation, in elements (Judge::CountCharge): by default the elements of
   // max_program_bytes in halves.
   uint64_t max_work = uint64_t{4} << 30;
   // Of all invocations together: a lane can be taken back between two of them.
-  uint64_t max_program_work = uint64_t{256} << 30;
+  uint64_t max_program_work = uint64_t{1} << 40;
 };
 
 // Errors of the following name operator and argument ("": none), actual and allowed size.
@@ -41,9 +41,10 @@ absl::Status CountInput(const ProgramLimits& limits, absl::string_view argument,
 // Adds the bytes of a tensor that the device makes.
 absl::Status CountOutput(const ProgramLimits& limits, absl::string_view operator_name,
                          absl::string_view argument, uint64_t bytes, Program* program);
-// Adds the work of an invocation. kFailedPrecondition, reason "work_limit".
+// Adds the charge of an invocation of the operator, or of a copy for it. kFailedPrecondition,
+// reason "work_limit".
 absl::Status CountWork(const ProgramLimits& limits, const catalog::OperatorDescriptor& descriptor,
-                       uint64_t work, Program* program);
+                       const BoundInvocation& invocation, Program* program);
 // The memory that a program, whose facts are known, needs at one time. Reason "too_large", or
 // kFailedPrecondition and "amplification".
 absl::Status CheckMemory(const ProgramLimits& limits, const Program& program);

@@ -68,7 +68,9 @@ class RandomCall {
             "it has extents");
       Check(CountElements(spec.shape) <= INT64_MAX / 8, "its size can be counted");
     }
-    Check(judge.CountWork(results) >= 0, "work can be counted");
+    const int64_t work = judge.CountWork(results);
+    Check(work >= 0, "work can be counted");
+    Check(judge.CountCharge(work, results) >= 0, "and charged");
   }
 
  private:

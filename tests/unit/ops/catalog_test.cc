@@ -31,6 +31,7 @@ struct Verdict {
   std::optional<TensorSpec> output;  // of the first output; nothing: refused
   Problem problem;
   int64_t work = 0;
+  int64_t charge = 0;
 };
 
 Verdict JudgeOf(const OperatorDescriptor& op, const std::vector<TensorSpec>& inputs,
@@ -48,9 +49,11 @@ Verdict JudgeOf(const OperatorDescriptor& op, const std::vector<TensorSpec>& inp
   if (!judge.Check() || !judge.Infer({true}, {asked}, &results) || !judge.CheckForDaemon(results)) {
     return {std::nullopt, judge.problem()};
   }
+  const int64_t work = judge.CountWork(results);
   return {TensorSpec{ToWire(results.tensors[0].dtype), results.tensors[0].shape},
           {},
-          judge.CountWork(results)};
+          work,
+          judge.CountCharge(work, results)};
 }
 
 struct InferCase {
@@ -171,6 +174,7 @@ TEST(CountWorkTest, CountsTheElementsOfTheBroadcastShape) {
     const Verdict verdict = JudgeOf(op, c.inputs, Defaults(op), {});
     ASSERT_TRUE(verdict.output.has_value()) << verdict.problem.text;
     EXPECT_EQ(verdict.work, static_cast<int64_t>(c.work)) << c.op;
+    EXPECT_EQ(verdict.charge, verdict.work) << c.op;
   }
 }
 
@@ -203,6 +207,44 @@ v1::NamedAttribute Named(const std::string& name, const std::vector<int64_t>& va
   for (const int64_t value : values)
     attribute.mutable_value()->mutable_int64_list()->add_values(value);
   return attribute;
+}
+
+TEST(CountChargeTest, StepsOfProductsAreLessThanElements) {
+  struct Case {
+    const char* op;
+    std::vector<TensorSpec> inputs;
+    int64_t work;
+    int64_t charge;
+  };
+  constexpr int64_t k = 1024;
+  const OperatorDescriptor& convolution = *FindOperator("Convolution");
+  const std::vector<v1::NamedAttribute> window = {Named("stride", {1, 1}), Named("padding", {1, 1}),
+                                                  Named("dilation", {1, 1}),
+                                                  Named("output_padding", {0, 0})};
+  const AttributeValues plain = *ResolveAttributes(
+      convolution,
+      google::protobuf::RepeatedPtrField<v1::NamedAttribute>(window.begin(), window.end()));
+  for (const Case& c : {
+           Case{"Matmul", {{F, {2 * k, k}}, {F, {k, 2 * k}}}, 4 * k * k * k, 16 * k * k},
+           Case{"BatchMatMul", {{F, {3, k, k}}, {F, {3, k, k}}}, 3 * k * k * k, 12 * k * k},
+           // Its operands are larger than that.
+           Case{"Matmul", {{F, {1, k}}, {F, {k, k}}}, k * k, k * k},
+           Case{"Matmul", {{F, {k}}, {F, {k}}}, k, k},
+           Case{"Convolution",
+                {{F, {1, 64, 10, 10}}, {F, {32, 64, 3, 3}}, {F, {32}}},
+                3200 * 576,
+                200 * 576},
+           Case{"Convolution",
+                {{F, {1, 4, 10, 10}}, {F, {32, 4, 3, 3}}, {F, {32}}},
+                3200 * 36,
+                3200 * 9},
+       }) {
+    const OperatorDescriptor& op = *FindOperator(c.op);
+    const Verdict verdict = JudgeOf(op, c.inputs, &op == &convolution ? plain : Defaults(op), {});
+    ASSERT_TRUE(verdict.output.has_value()) << verdict.problem.text;
+    EXPECT_EQ(verdict.work, c.work) << c.op;
+    EXPECT_EQ(verdict.charge, c.charge) << c.op;
+  }
 }
 
 struct ExtremeCase {

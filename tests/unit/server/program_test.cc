@@ -346,6 +346,35 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
   EXPECT_EQ(ErrorDetailOf(refused)->argument(), "grad_input");
 }
 
+TEST(BindProgramTest, ResultsThatStayAreInProportion) {
+  constexpr int64_t kElements = 10 << 20;
+  v1::ExecuteRequest request = L1Request();
+  for (v1::NamedTensor& input : *request.mutable_invocations(0)->mutable_inputs()) {
+    input.mutable_tensor()->mutable_shape()->Resize(1, kElements);
+    input.mutable_tensor()->set_shape(0, kElements);
+    input.mutable_tensor()->add_strides(0);
+  }
+  const auto bind = [&] {
+    return BindProgram(request, {4, 4, 4}, TestOperators(), {}, FindNamedResident).status();
+  };
+  EXPECT_EQ(ReasonOf(bind()), "amplification");
+  v1::WantedResult* kept = request.add_results();
+  kept->mutable_keep();
+  EXPECT_TRUE(bind().ok()) << bind();
+  // Neither is what is made on the way to them.
+  v1::Invocation* next = request.add_invocations();
+  *next = request.invocations(0);
+  v1::Tensor* output = next->mutable_inputs(0)->mutable_tensor();
+  output->clear_strides();
+  output->mutable_invocation_output()->set_invocation(0);
+  kept->set_invocation(1);
+  EXPECT_TRUE(bind().ok()) << bind();
+  // A result that travels is none that stays.
+  request.add_results();
+  request.mutable_results(1)->set_invocation(0);
+  EXPECT_EQ(ReasonOf(bind()), "amplification") << "host memory from a few bytes";
+}
+
 TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
   ProgramLimits limits;
   const auto bind = [&](const v1::ExecuteRequest& request, uint64_t max_work) {
@@ -379,6 +408,38 @@ TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
   EXPECT_EQ(ReasonOf(too_much), "work_limit") << too_much;
   EXPECT_THAT(std::string(too_much.message()),
               HasSubstr("KlDivBackward: computes 6755399441055744 elements, at most 1000"));
+}
+
+TEST(BindProgramTest, StepsOfProductsCountLess) {
+  ProgramLimits limits;
+  const auto bind = [&](uint64_t rows, uint64_t inner, uint64_t columns) {
+    v1::ExecuteRequest request;
+    v1::Invocation* product = request.add_invocations();
+    product->set_operator_("Matmul");
+    uint32_t payload = 0;
+    for (const auto& [name, shape] : {std::pair("self", std::pair(rows, inner)),
+                                      std::pair("mat2", std::pair(inner, columns))}) {
+      v1::NamedTensor* input = product->add_inputs();
+      input->set_name(name);
+      v1::Tensor* tensor = input->mutable_tensor();
+      tensor->set_dtype(v1::DATA_TYPE_FLOAT);
+      tensor->add_shape(static_cast<int64_t>(shape.first));
+      tensor->add_shape(static_cast<int64_t>(shape.second));
+      tensor->set_payload(payload++);
+    }
+    return BindProgram(request, {rows * inner * 4, inner * columns * 4}, TestOperators(), limits,
+                       FindNamedResident);
+  };
+  const auto head = bind(8192, 768, 50257);
+  EXPECT_TRUE(head.ok()) << "the last layer of a language model: " << head.status();
+  const auto bound = bind(1024, 1024, 1024);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->program->work, uint64_t{4} << 20);
+  EXPECT_EQ(bound->program->invocations[0].work, uint64_t{1} << 30) << "for estimates of its time";
+  limits.max_work = 4'000'000;
+  EXPECT_THAT(std::string(bind(1024, 1024, 1024).status().message()),
+              HasSubstr("Matmul: computes 1073741824 steps of a product, as much as 4194304 "
+                        "elements, at most 4000000 allowed in one invocation"));
 }
 
 TEST(BindProgramTest, ViewsWithoutElementsStayInTheirStorageToo) {
