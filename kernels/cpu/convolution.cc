@@ -4,7 +4,8 @@
 // narrow one and the windows [narrow channels, wide channels / groups, window]. The rows of one
 // factor are found in a padded copy of the wide tensor by strides alone, as windows overlap there,
 // so the columns of images are never written down. For the wide tensor the narrow one is copied
-// with zeros between its elements, and the windows are read backwards.
+// with zeros between its elements, and the windows are read backwards. Groups of one channel have
+// kernels of their own (depthwise.h).
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -15,6 +16,7 @@
 
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/depthwise.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/registry.h"
@@ -197,10 +199,32 @@ ProductOperand BiasOf(const Windows& windows, const TensorRef& bias, int64_t num
   return operand;
 }
 
+// Whether each group has one channel of both tensors, in images or lines.
+bool IsDepthwise(const Windows& windows, const Layout& weight) {
+  return windows.spatial <= 2 && weight.shape[0] == windows.groups && weight.shape[1] == 1;
+}
+Plane PlaneOf(const Windows& windows, const std::array<int64_t, kMaxSpatial>& values,
+              int64_t absent) {
+  if (windows.spatial == 1) return {absent, values[0]};
+  return {values[0], values[1]};
+}
+DepthwiseWindows DepthwiseOf(const Windows& windows, const Layout& weight) {
+  const int last = weight.rank - 1;
+  return {.extents = {windows.spatial == 1 ? 1 : weight.shape[2], weight.shape[last]},
+          .stride = PlaneOf(windows, windows.stride, 1),
+          .dilation = PlaneOf(windows, windows.dilation, 1)};
+}
+
 // narrow = weight x the windows of wide + bias
 std::unique_ptr<Kernel> MakeNarrow(const Windows& windows, const TensorRef& wide,
                                    const TensorRef& weight, const TensorRef& bias,
                                    const TensorRef& out) {
+  if (IsDepthwise(windows, weight.layout)) {
+    const ZeroedImages images{wide, PlaneOf(windows, windows.padding, 0)};
+    auto kernel = MakeDepthwise(images, DepthwiseOf(windows, weight.layout), weight,
+                                /*is_backwards=*/false, bias, out);
+    if (kernel != nullptr) return kernel;
+  }
   const int64_t groups = windows.groups;
   Spread spread = SpreadWide(windows, wide, weight.layout, out.layout);
   const Layout& from = spread.tensor.layout;
@@ -246,6 +270,13 @@ std::unique_ptr<Kernel> MakeWide(const Windows& windows, const TensorRef& narrow
     last += (w.shape[d + 2] - 1) * w.strides[d + 2];
     backwards = JoinGroups(backwards, OneAxis(w.shape[d + 2], -w.strides[d + 2]));
   }
+  if (IsDepthwise(windows, w)) {
+    const ZeroedImages images{narrow, PlaneOf(windows, begin, 0),
+                              PlaneOf(windows, windows.stride, 1)};
+    auto kernel =
+        MakeDepthwise(images, DepthwiseOf(dense, w), weight, /*is_backwards=*/true, bias, out);
+    if (kernel != nullptr) return kernel;
+  }
   Spread spread = SpreadOut(narrow, windows.spatial, begin, windows.stride, extents);
   const Layout& from = spread.tensor.layout;
   Product product;
@@ -274,6 +305,11 @@ std::unique_ptr<Kernel> MakeWide(const Windows& windows, const TensorRef& narrow
 // The gradient of the windows: narrow x the windows of wide, along batches and places.
 std::unique_ptr<Kernel> MakeWeight(const Windows& windows, const TensorRef& wide,
                                    const TensorRef& narrow, const TensorRef& out) {
+  if (IsDepthwise(windows, out.layout)) {
+    const ZeroedImages images{wide, PlaneOf(windows, windows.padding, 0)};
+    auto kernel = MakeDepthwiseWeight(images, DepthwiseOf(windows, out.layout), narrow, out);
+    if (kernel != nullptr) return kernel;
+  }
   const int64_t groups = windows.groups;
   Spread spread = SpreadWide(windows, wide, out.layout, narrow.layout);
   const Layout& from = spread.tensor.layout;
