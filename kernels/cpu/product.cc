@@ -92,6 +92,48 @@ void PackLines(const float* elements, const int64_t* lines, int64_t depth, float
   }
 }
 
+// Lines that lie side by side: `count` of them from line `begin` on.
+struct LineRun {
+  int begin;
+  int count;
+};
+
+// Finds the runs of a strip's lines. 0: they are too short to be worth it.
+constexpr int kMostRuns = 8;
+int FindRuns(const int64_t* lines, int count, LineRun* runs) {
+  constexpr int kLeastLines = 4;  // of a run, on average
+  int num_runs = 0;
+  for (int i = 0; i < count; ++i) {
+    if (i > 0 && lines[i] == lines[i - 1] + 1) {
+      ++runs[num_runs - 1].count;
+    } else if (num_runs == kMostRuns) {
+      return 0;
+    } else {
+      runs[num_runs++] = {i, 1};
+    }
+  }
+  return num_runs * kLeastLines <= count ? num_runs : 0;
+}
+
+// to[i] = from[i], a few at a time and the last ones, if they are fewer, once more.
+template <typename C, typename Element>
+[[gnu::always_inline]] inline void CopyNeighbours(const Element* from, int count, C* to) {
+  const auto copy = [&](auto width) {
+    constexpr int kWidth = width;
+    for (int i = 0; i + kWidth <= count; i += kWidth) {
+      for (int j = 0; j < kWidth; ++j) to[i + j] = NumberOf<C>(from[i + j]);
+    }
+    for (int j = count - kWidth; j < count; ++j) to[j] = NumberOf<C>(from[j]);
+  };
+  if (count >= 8) {
+    copy(std::integral_constant<int, 8>());
+  } else if (count >= 4) {
+    copy(std::integral_constant<int, 4>());
+  } else {
+    for (int i = 0; i < count; ++i) to[i] = NumberOf<C>(from[i]);
+  }
+}
+
 // Packs a block as strips of kWidth lines: strip after strip, and in each all lines' first
 // elements, all lines' second elements and so on. Lines are rows of the left factor or columns of
 // the right one. What is missing of the last strip is 0.
@@ -120,6 +162,17 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
           continue;
         }
       }
+      // Lines of images, each of which goes to the image's edge.
+      LineRun runs[kMostRuns];
+      const int num_runs = FindRuns(lines + begin, count, runs);
+      for (int64_t k = 0; num_runs > 0 && k < depth; ++k) {
+        for (int run = 0; run < num_runs; ++run) {
+          const auto [first, length] = runs[run];
+          CopyNeighbours(elements + lines[begin + first] + steps[k], length,
+                         strip + k * kWidth + first);
+        }
+      }
+      if (num_runs > 0) continue;
       for (int i = 0; i < count; ++i) {
         const Element* line = elements + lines[begin + i];
         for (int64_t k = 0; k < depth; ++k) strip[k * kWidth + i] = NumberOf<C>(line[steps[k]]);
