@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/simd.h"
