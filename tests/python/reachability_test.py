@@ -297,7 +297,10 @@ class ClosingProxy(CountingProxy):
 
 
 @pytest.mark.parametrize("call", ["a status", "a replaced tensor"])
-def test_a_new_connection_that_is_ended_is_made_again(start_daemon, waiting, call):
+def test_a_new_connection_that_is_ended_is_made_again(start_daemon, waiting, monkeypatch, call):
+    from opserve._retry import RetryPolicy
+
+    monkeypatch.setattr(RetryPolicy, "_backoff", lambda *_: 0.0)  # as chance may have it
     daemon = start_daemon()
     proxy = ClosingProxy(daemon.target.removeprefix("unix:"))
     try:

@@ -17,6 +17,9 @@ from opserve.errors import DeadlineExceededError, OpserveError, ResourceExhauste
 
 _FIRST_BACKOFF = 0.05
 _LONGEST_BACKOFF = 5.0
+# gRPC makes a connection that was ended again after 0.1 s (_target.py) and a fifth, and attempts
+# before that fail.
+_RECONNECTION = 0.15
 # Asking whether a daemon is back costs nothing but this process's time.
 _LONGEST_WAIT_FOR_DAEMON = 0.5
 _COST = 1.0
@@ -220,4 +223,5 @@ class Attempts:
         )
         if not (is_repeated or has_not_run):
             return None
-        return self._policy.wait_after(self._failures, self.time_left(), error)
+        wait = self._policy.wait_after(self._failures, self.time_left(), error)
+        return max(wait, _RECONNECTION) if wait is not None and is_doubtful else wait
