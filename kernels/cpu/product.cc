@@ -165,14 +165,16 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
       // Lines of images, each of which goes to the image's edge.
       LineRun runs[kMostRuns];
       const int num_runs = FindRuns(lines + begin, count, runs);
-      for (int64_t k = 0; num_runs > 0 && k < depth; ++k) {
-        for (int run = 0; run < num_runs; ++run) {
-          const auto [first, length] = runs[run];
-          CopyNeighbours(elements + lines[begin + first] + steps[k], length,
-                         strip + k * kWidth + first);
+      if (num_runs > 0) {
+        for (int64_t k = 0; k < depth; ++k) {
+          for (int run = 0; run < num_runs; ++run) {
+            const auto [first, length] = runs[run];
+            CopyNeighbours(elements + lines[begin + first] + steps[k], length,
+                           strip + k * kWidth + first);
+          }
         }
+        continue;
       }
-      if (num_runs > 0) continue;
       for (int i = 0; i < count; ++i) {
         const Element* line = elements + lines[begin + i];
         for (int64_t k = 0; k < depth; ++k) strip[k * kWidth + i] = NumberOf<C>(line[steps[k]]);

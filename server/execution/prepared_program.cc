@@ -115,8 +115,8 @@ absl::Status CheckSameOutputs(const BoundInvocation& invocation) {
   BoundInvocation judged = invocation;
   OPSERVE_RETURN_IF_ERROR(JudgeCall(wanted, asked, &judged));
   // The limits on work were checked for the template, so a call may not need more.
-  bool is_same =
-      judged.outputs.size() == invocation.outputs.size() && judged.work <= invocation.work;
+  bool is_same = judged.outputs.size() == invocation.outputs.size() &&
+                 judged.work <= invocation.work && judged.charge <= invocation.charge;
   for (size_t i = 0; is_same && i < judged.outputs.size(); ++i) {
     is_same = judged.outputs[i].spec == invocation.outputs[i].spec;
   }

@@ -108,9 +108,9 @@ class RetryPolicy:
         return self._backoff(waits, _LONGEST_WAIT_FOR_DAEMON)
 
     def wait_after(
-        self, attempts: int, time_left: float, error: OpserveError
+        self, attempts: int, time_left: float, error: OpserveError, least: float = 0.0
     ) -> Optional[float]:
-        """Seconds to wait before the next attempt of a call that failed `attempts` times.
+        """Seconds, at least `least`, to wait before the next attempt after `attempts` failures.
 
         The call failed now with `error` and has `time_left` seconds until its deadline. The
         repetition is paid for, but for the first one of a call that was lost with its
@@ -122,6 +122,7 @@ class RetryPolicy:
             if attempts > 1:
                 error.add_note_of_attempts(note)
             return None
+        wait = max(wait, least)
         if wait >= time_left:
             error.add_note_of_attempts(f"{note}; the next would be beyond the deadline")
             return None
@@ -223,5 +224,5 @@ class Attempts:
         )
         if not (is_repeated or has_not_run):
             return None
-        wait = self._policy.wait_after(self._failures, self.time_left(), error)
-        return max(wait, _RECONNECTION) if wait is not None and is_doubtful else wait
+        least = _RECONNECTION if is_doubtful else 0.0
+        return self._policy.wait_after(self._failures, self.time_left(), error, least)

@@ -324,18 +324,24 @@ TEST(BindProgramTest, ResidentTensorsAreOnOneDeviceWhenTheProgramRuns) {
   EXPECT_THAT(std::string(apart.message()), HasSubstr("is on device 1, another one on device 0"));
 }
 
+// Every input is one element, repeated.
+v1::ExecuteRequest RepeatedL1Request(int64_t elements) {
+  v1::ExecuteRequest request = L1Request();
+  for (v1::NamedTensor& input : *request.mutable_invocations(0)->mutable_inputs()) {
+    input.mutable_tensor()->mutable_shape()->Resize(1, elements);
+    input.mutable_tensor()->set_shape(0, elements);
+    input.mutable_tensor()->add_strides(0);
+  }
+  return request;
+}
+
 TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
   ProgramLimits limits;
   limits.max_output_ratio = 100;
-  // Every input is one element, repeated.
   const auto bind = [&](int64_t elements) {
-    v1::ExecuteRequest request = L1Request();
-    for (v1::NamedTensor& input : *request.mutable_invocations(0)->mutable_inputs()) {
-      input.mutable_tensor()->mutable_shape()->Resize(1, elements);
-      input.mutable_tensor()->set_shape(0, elements);
-      input.mutable_tensor()->add_strides(0);
-    }
-    return BindProgram(request, {4, 4, 4}, TestOperators(), limits, FindNamedResident).status();
+    return BindProgram(RepeatedL1Request(elements), {4, 4, 4}, TestOperators(), limits,
+                       FindNamedResident)
+        .status();
   };
 
   EXPECT_TRUE(bind(((1 << 20) + 1200) / 4).ok());
@@ -347,13 +353,7 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
 }
 
 TEST(BindProgramTest, ResultsThatStayAreInProportion) {
-  constexpr int64_t kElements = 10 << 20;
-  v1::ExecuteRequest request = L1Request();
-  for (v1::NamedTensor& input : *request.mutable_invocations(0)->mutable_inputs()) {
-    input.mutable_tensor()->mutable_shape()->Resize(1, kElements);
-    input.mutable_tensor()->set_shape(0, kElements);
-    input.mutable_tensor()->add_strides(0);
-  }
+  v1::ExecuteRequest request = RepeatedL1Request(10 << 20);
   const auto bind = [&] {
     return BindProgram(request, {4, 4, 4}, TestOperators(), {}, FindNamedResident).status();
   };
