@@ -18,6 +18,9 @@ namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
+// gRPC makes a connection that was ended again after 0.1 s (transport.cc) and a fifth; attempts
+// before that fail with the same error.
+constexpr absl::Duration kReconnection = absl::Milliseconds(150);
 // To ask whether a daemon is back costs this process's time alone.
 constexpr absl::Duration kLongestWaitForDaemon = absl::Milliseconds(500);
 
@@ -164,11 +167,12 @@ std::optional<absl::Duration> RetryPolicy::WaitForDaemon(int waits, absl::Durati
 
 std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duration time_left,
                                                      absl::Status* status) {
-  const std::optional<absl::Duration> wait = WishedWait(attempts, *status);
+  std::optional<absl::Duration> wait = WishedWait(attempts, *status);
   if (!wait) {
     if (attempts > 1) *status = WithNote(*status, AfterAttempts(attempts));
     return std::nullopt;
   }
+  if (FoundNoConnection(status->message())) wait = std::max(*wait, kReconnection);
   // A wait that ends beyond the deadline would fail with less to tell.
   if (*wait >= time_left) {
     *status = WithNote(

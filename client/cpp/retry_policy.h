@@ -45,7 +45,8 @@ class RetryPolicy {
                                               absl::Status* status);
 
   // How long to wait before the next attempt of a call that has failed `attempts` times, now with
-  // *status, and has `time_left` until its deadline. The budget pays for the attempt, except for
+  // *status, and has `time_left` until its deadline. Never so short that gRPC has not tried for a
+  // connection in between, if there was none. The budget pays for the attempt, except for
   // the first repetition of a call that no daemon answered.
   //
   // Nothing: *status is the outcome, and its message now says after how many attempts.

@@ -23,7 +23,7 @@ Request ScaleOf(const std::vector<float>& x) {
 
 class AsyncTest : public testing::Test {
  protected:
-  AsyncTest() : client_(*Client::Connect(server_.target())) {}
+  AsyncTest() : client_(server_.Connect()) {}
   TestServer server_;
   std::unique_ptr<Client> client_;
 };

@@ -25,7 +25,7 @@ Request Scale() {
 
 class BrokenStreamTest : public testing::Test {
  protected:
-  BrokenStreamTest() : client_(*Client::Connect(server_.target())) {}
+  BrokenStreamTest() : client_(server_.Connect()) {}
 
   // Lets the daemon read `num_requests`, then do and return what `end` says.
   void EndAfter(int num_requests, std::function<grpc::Status(TestServer::Stream*)> end) {

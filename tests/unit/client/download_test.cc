@@ -41,7 +41,7 @@ constexpr auto kInternal = absl::StatusCode::kInternal;
 
 class DownloadTest : public testing::Test {
  protected:
-  DownloadTest() : client_(*Client::Connect(server_.target())) {}
+  DownloadTest() : client_(server_.Connect()) {}
 
   // Lets the daemon send these messages, then this status.
   void Answer(const Messages& messages, const grpc::Status& status = grpc::Status::OK) {

@@ -28,7 +28,7 @@ float ValueOf(const absl::StatusOr<Response>& response) {
 
 class ExecuteStreamTest : public testing::Test {
  protected:
-  ExecuteStreamTest() : client_(*Client::Connect(server_.target())) {}
+  ExecuteStreamTest() : client_(server_.Connect()) {}
 
   std::unique_ptr<ExecuteStream> Open(uint32_t window = 64) {
     return *client_->OpenStream({.window = window});

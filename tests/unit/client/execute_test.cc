@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class ExecuteTest : public testing::Test {
  protected:
-  ExecuteTest() : client_(*Client::Connect(server_.target())) {}
+  ExecuteTest() : client_(server_.Connect()) {}
 
   absl::StatusOr<Response> ExecuteWith(Tensor x) {
     return client_->Execute({.operator_name = "Scale", .inputs = {{"x", std::move(x)}}});

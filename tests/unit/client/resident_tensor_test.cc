@@ -12,7 +12,7 @@ using testing::ElementsAre;
 
 class ResidentTensorTest : public testing::Test {
  protected:
-  ResidentTensorTest() : client_(*Client::Connect(server_.target())) {}
+  ResidentTensorTest() : client_(server_.Connect()) {}
 
   std::string UploadOne() {
     const auto resident = client_->Upload(Tensor::Owning<float>({2}, {1, 2}));

@@ -106,6 +106,17 @@ TEST(RetryPolicyTest, AttemptsAreBounded) {
   }
 }
 
+TEST(RetryPolicyTest, WithoutAConnectionGrpcGetsTheTimeToMakeOne) {
+  const absl::Status none = absl::UnavailableError("failed to connect to all addresses; closed");
+  absl::Status status = none;
+  EXPECT_EQ(PolicyWith(0).WaitAfter(1, kForever, &status), absl::Milliseconds(150));
+  EXPECT_EQ(PolicyWith(1).WaitAfter(4, kForever, &status), absl::Milliseconds(400));
+  EXPECT_EQ(PolicyWith(0).WaitAfter(1, absl::Milliseconds(150), &status), std::nullopt);
+
+  absl::Status lost = absl::UnavailableError("Socket closed");
+  EXPECT_EQ(PolicyWith(0).WaitAfter(1, kForever, &lost), absl::ZeroDuration());
+}
+
 TEST(RetryPolicyTest, WhatWouldBeginBeyondTheDeadlineIsGivenUp) {
   RetryPolicy policy = PolicyWith(1);
   absl::Status status = absl::UnavailableError("gone");

@@ -70,6 +70,10 @@ TestServer::TestServer() {
   if (server_ == nullptr) std::abort();
 }
 
+std::unique_ptr<Client> TestServer::Connect() const {
+  return *Client::Connect(target(), {.wait_for_ready = absl::Seconds(30)});
+}
+
 TestServer::~TestServer() {
   LetGo();
   server_->Shutdown();

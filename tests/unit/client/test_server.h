@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "client/cpp/client.h"
 #include "grpcpp/server.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "tests/unit/client/test_admin_service.h"
@@ -52,6 +53,10 @@ class TestServer final : public v1::OperatorService::Service {
 
   std::string target() const { return "unix:" + directory_.File("socket"); }
   std::string admin_target() const { return "unix:" + directory_.File("admin.sock"); }
+
+  // A client whose connection stands, so that a short deadline is the call's alone.
+  std::unique_ptr<Client> Connect() const;
+
   TestTensorService& tensors() { return tensors_; }
   const TestAdminService& admin() const { return admin_; }
 

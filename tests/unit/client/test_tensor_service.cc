@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kFirstLeaseStart = 1700000000;
 constexpr int64_t kDefaultLease = 600;
-constexpr uint64_t kDefaultChunkBytes = 1000;
+constexpr uint64_t kDownloadChunkBytes = 1000;
 constexpr uint64_t kVersion = 7;
 
 int64_t LeaseEnd(const google::protobuf::Duration& lease) {
@@ -120,7 +120,7 @@ grpc::Status TestTensorService::Download(grpc::ServerContext* context,
     }
   }
   const uint64_t chunk_bytes =
-      request->chunk_bytes() == 0 ? kDefaultChunkBytes : request->chunk_bytes();
+      request->chunk_bytes() == 0 ? kDownloadChunkBytes : request->chunk_bytes();
   for (const StoredTensor& tensor : tensors) {
     v1::DownloadResponse message;
     message.mutable_header()->set_dtype(tensor.header.dtype());

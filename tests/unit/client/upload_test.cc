@@ -18,7 +18,7 @@ constexpr int64_t kUploaded = 8 << 20;  // elements; far more than what is on th
 
 class UploadTest : public testing::Test {
  protected:
-  UploadTest() : client_(*Client::Connect(server_.target())), large_(kUploaded, 1.5f) {}
+  UploadTest() : client_(server_.Connect()), large_(kUploaded, 1.5f) {}
 
   // Uploads 32 MiB of borrowed elements, and returns when they may be changed.
   absl::Status UploadLarge(const UploadOptions& options = {}) {
