@@ -23,6 +23,7 @@ static void PrintNewerCalls(void* memory) {
   aclrtStream stream = NULL;
   aclmdlRI graph = NULL;
   printf("value=%d", aclrtValueWrite(memory, 1, 0, NULL));
+  aclrtSynchronizeStream(NULL); /* the batch writes the same word, in no stream's order */
   printf(" batch=%d", aclrtMemcpyBatch(&dst, &size, &src, &size, 1, &attr, &first, 1, &failed));
   aclrtSetDevice(1);
   aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC);
