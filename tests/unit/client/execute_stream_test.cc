@@ -57,6 +57,9 @@ TEST_F(ExecuteStreamTest, CallbacksRunAsAnswersCome) {
     for (const v1::ExecuteStreamRequest& request : requests) {
       stream->Write(TestServer::EchoInStream(request));
     }
+    // Else the stream might end before the client has said that no more come, which is an error.
+    while (stream->Read(&requests[0])) {
+    }
     return grpc::Status::OK;
   });
   const auto stream = Open();
