@@ -106,6 +106,8 @@ class SoakTest : public ::testing::Test {
     }
     switch (status.code()) {
       case absl::StatusCode::kCancelled:  // the client did not want the answer
+        ++unwanted_;
+        return;
       case absl::StatusCode::kDeadlineExceeded:
       case absl::StatusCode::kResourceExhausted:
       case absl::StatusCode::kUnavailable:
@@ -301,6 +303,7 @@ class SoakTest : public ::testing::Test {
   std::mt19937 torment_;
   std::atomic<int64_t> answers_ = 0;
   std::atomic<int64_t> right_ = 0;
+  std::atomic<int64_t> unwanted_ = 0;
 };
 
 TEST_F(SoakTest, WhateverHappensNothingIsLostOrLeaked) {
@@ -326,11 +329,13 @@ TEST_F(SoakTest, WhateverHappensNothingIsLostOrLeaked) {
     const double per_request = GrowthWithoutFaults(daemon);
     const double per_hour = SlopeOf(samples, &HeapSample::hours);
     std::fprintf(stderr,
-                 "soak: %ld answers, %ld right (%.1f %%); heap %+.1f bytes a request, %+.2f MiB an "
+                 "soak: %ld answers, %ld right (%.1f %%), %ld unwanted; heap %+.1f bytes a "
+                 "request, %+.2f MiB an "
                  "hour; resident memory %ld MiB, then %ld MiB\n",
-                 answers_.load(), right_.load(), 100.0 * right_ / answers_, per_request,
-                 per_hour / kMiB, warm_bytes / kMiB, last_bytes / kMiB);
-    EXPECT_GE(right_, 0.7 * answers_);
+                 answers_.load(), right_.load(), 100.0 * right_ / answers_, unwanted_.load(),
+                 per_request, per_hour / kMiB, warm_bytes / kMiB, last_bytes / kMiB);
+    // How many calls are cancelled before they are answered is a matter of the machine's speed.
+    EXPECT_GE(right_, 0.7 * (answers_ - unwanted_));
     EXPECT_LE(per_request, kMostBytesARequest);
     if (total >= kTellsHours) {
       EXPECT_LE(per_hour, kMostBytesAnHour);
