@@ -138,7 +138,8 @@ std::optional<absl::Duration> RetryPolicy::WishedWait(int attempts,
     if (*pushback == absl::InfiniteDuration()) return std::nullopt;
     return Spread(*pushback);
   }
-  return Backoff(attempts - 1, kLongestBackoff, random_());
+  const absl::Duration wait = Backoff(attempts - 1, kLongestBackoff, random_());
+  return FoundNoConnection(status.message()) ? std::max(wait, kReconnection) : wait;
 }
 
 bool RetryPolicy::WaitsForDaemon(const absl::Status& status) {
@@ -167,12 +168,11 @@ std::optional<absl::Duration> RetryPolicy::WaitForDaemon(int waits, absl::Durati
 
 std::optional<absl::Duration> RetryPolicy::WaitAfter(int attempts, absl::Duration time_left,
                                                      absl::Status* status) {
-  std::optional<absl::Duration> wait = WishedWait(attempts, *status);
+  const std::optional<absl::Duration> wait = WishedWait(attempts, *status);
   if (!wait) {
     if (attempts > 1) *status = WithNote(*status, AfterAttempts(attempts));
     return std::nullopt;
   }
-  if (FoundNoConnection(status->message())) wait = std::max(*wait, kReconnection);
   // A wait that ends beyond the deadline would fail with less to tell.
   if (*wait >= time_left) {
     *status = WithNote(

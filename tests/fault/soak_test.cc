@@ -330,8 +330,7 @@ TEST_F(SoakTest, WhateverHappensNothingIsLostOrLeaked) {
     const double per_hour = SlopeOf(samples, &HeapSample::hours);
     std::fprintf(stderr,
                  "soak: %ld answers, %ld right (%.1f %%), %ld unwanted; heap %+.1f bytes a "
-                 "request, %+.2f MiB an "
-                 "hour; resident memory %ld MiB, then %ld MiB\n",
+                 "request, %+.2f MiB an hour; resident memory %ld MiB, then %ld MiB\n",
                  answers_.load(), right_.load(), 100.0 * right_ / answers_, unwanted_.load(),
                  per_request, per_hour / kMiB, warm_bytes / kMiB, last_bytes / kMiB);
     // How many calls are cancelled before they are answered is a matter of the machine's speed.
