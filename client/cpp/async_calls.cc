@@ -57,6 +57,15 @@ void AsyncCall::Start() {
   StartAttempt();
 }
 
+void AsyncCall::StartAgain() {
+  // A large one may fit no call.
+  if (request_.Length() > Session::kWhole) {
+    Start();
+  } else {
+    StartAttempt();
+  }
+}
+
 void AsyncCall::StartAttempt() {
   stage_ = Stage::kAttempt;
   call_.Start(calls_.transport_, kExecute, request_, deadline_, &calls_.queue_,
@@ -84,7 +93,7 @@ bool AsyncCall::Advance() {
     return GoOnAfter(call_.MayHaveRun());
   }
   if (!is_cancelled_) {
-    StartAttempt();
+    StartAgain();
     return true;
   }
   status_ = absl::CancelledError("cancelled while waiting to be sent");
@@ -95,7 +104,7 @@ bool AsyncCall::TakeOutcome(SessionOutcome outcome) {
   absl::MutexLock lock(&mutex_);
   place_.reset();
   if (!outcome.was_started && !is_cancelled_) {
-    StartAttempt();
+    StartAgain();
     return true;
   }
   status_ = outcome.was_started ? std::move(outcome.status)

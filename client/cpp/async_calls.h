@@ -53,6 +53,8 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
 
   // Begins the first attempt, of which there will be one outcome or event, as of the next two.
   void Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Begins the next one.
+  void StartAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartWait(absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -90,12 +90,15 @@ struct ConnectOptions {
   // Nothing: no traces.
   std::function<std::string()> traceparent = {};
 
-  // Whether small requests travel together over one long stream, a session, instead of in a call
-  // each, which costs client and daemon less for each of them. Execute, ExecuteAsync and prepared
-  // programs use it once it is open, from the client's second request on. Larger requests and
-  // repetitions remain calls, and so do all requests where the daemon knows no sessions, and where
-  // they could reach several daemons: a target that lists them, or a proxy that leads calls to more
-  // than one, which the client finds out. Blocking calls, too, then wait for the client's thread.
+  // Whether requests travel together over one long stream, a session, instead of in a call each,
+  // which costs client and daemon less for each of them. Execute, ExecuteAsync and prepared
+  // programs use it once it is open, from the client's second request on. Requests above 1 MiB use
+  // it from the first one on, their inputs in chunks, and may have more bytes than a message: but
+  // for those with an idempotency key, those that change tensors, and prepared programs, which
+  // remain calls. So do repetitions of small ones, and all requests where the daemon knows no
+  // sessions, and where they could reach several daemons: a target that lists them, or a proxy that
+  // leads calls to more than one, which the client finds out. Blocking calls, too, then wait for
+  // the client's thread.
   bool session = true;
 };
 

@@ -48,6 +48,7 @@ Session::Session(Transport* transport, grpc::CompletionQueue* queue,
 void Session::Begin() {
   v1::SessionHello hello;
   hello.set_version(codec::kSessionVersion);
+  hello.set_features(codec::kParts);
   hello.set_build(kBuild);
   // Held until all has begun, so that the end of the write is not handled before.
   absl::MutexLock lock(&mutex_);
@@ -65,6 +66,9 @@ void Session::Begin() {
 Session::Place Session::PlaceFor(size_t bytes) const {
   absl::MutexLock lock(&mutex_);
   if (stage_ > Stage::kOpen) return Place::kOver;
+  if (bytes > kWhole) {
+    return stage_ < Stage::kOpen || takes_announcements_ ? Place::kFree : Place::kNone;
+  }
   if (stage_ < Stage::kOpen) return Place::kNone;
   const uint64_t body_bytes = bytes + kMostStartBytes;
   const bool fits = body_bytes <= max_request_bytes_ &&
@@ -72,18 +76,23 @@ Session::Place Session::PlaceFor(size_t bytes) const {
   return fits ? Place::kFree : Place::kNone;
 }
 
-uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body, absl::Time deadline,
+uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body,
+                        std::optional<Announcement> announcement, absl::Time deadline,
                         std::string traceparent, bool is_poller) {
   uint64_t number = 0;
   bool is_loaded = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (stage_ != Stage::kOpen) return 0;
+    const bool is_early = stage_ == Stage::kConnecting && announcement;
+    if (stage_ != Stage::kOpen && !is_early) return 0;
     number = next_number_++;
     is_loaded = sent_.size() >= kManyInFlight;
-    unsent_.emplace_hint(unsent_.end(), number,
-                         Unsent{request, body, deadline, std::move(traceparent)});
-    unsent_bytes_ += body->Length();
+    auto announced =
+        announcement ? std::make_unique<Announcement>(*std::move(announcement)) : nullptr;
+    const auto unsent = unsent_.emplace_hint(
+        unsent_.end(), number,
+        Unsent{request, body, deadline, std::move(traceparent), std::move(announced)});
+    unsent_bytes_ += unsent->second.bytes();
   }
   if (is_poller || poller_writes_) return number;
   // Other callers that were woken together may have a request, too: they travel in one message.
@@ -100,6 +109,7 @@ bool Session::Cancel(uint64_t number) {
       return true;
     }
     if (!sent_.contains(number)) return false;
+    chunks_.erase(number);
     controls_.push_back({codec::FrameKind::kCancel, number});
   }
   Write();
@@ -119,6 +129,7 @@ void Session::EndOverdue(absl::Time now) {
       if (sent.request == nullptr || sent.deadline > now) continue;
       end(sent.request);
       sent.request = nullptr;
+      chunks_.erase(number);
       controls_.push_back({codec::FrameKind::kCancel, number});
     }
     for (auto unsent = unsent_.begin(); unsent != unsent_.end();) {
@@ -219,7 +230,7 @@ absl::Status Session::HandleFrame(codec::Frame* frame, Deliveries* deliveries) {
   }
   switch (frame->kind) {
     case codec::FrameKind::kHello:
-      return HandleHello(*frame);
+      return HandleHello(*frame, deliveries);
     case codec::FrameKind::kAnswer:
     case codec::FrameKind::kError:
       return HandleEndOfRequest(frame, deliveries);
@@ -228,6 +239,10 @@ absl::Status Session::HandleFrame(codec::Frame* frame, Deliveries* deliveries) {
       return absl::OkStatus();
     case codec::FrameKind::kPong:
       return HandlePong(frame->number);
+    case codec::FrameKind::kPart:
+      return HandlePart(frame);
+    case codec::FrameKind::kCredit:
+      return HandleCredit(*frame);
     case codec::FrameKind::kGoingAway:
       return HandleGoingAway(*frame, deliveries);
     default:
@@ -236,7 +251,7 @@ absl::Status Session::HandleFrame(codec::Frame* frame, Deliveries* deliveries) {
   }
 }
 
-absl::Status Session::HandleHello(const codec::Frame& frame) {
+absl::Status Session::HandleHello(const codec::Frame& frame, Deliveries* deliveries) {
   v1::SessionHello hello;
   OPSERVE_RETURN_IF_ERROR(DecodeMessage(codec::ToByteBuffer(frame.body), &hello));
   const v1::SessionLimits& limits = hello.limits();
@@ -249,6 +264,9 @@ absl::Status Session::HandleHello(const codec::Frame& frame) {
       std::min<uint64_t>(limits.max_request_bytes(), std::numeric_limits<uint32_t>::max());
   max_message_bytes_ = limits.max_message_bytes();
   daemon_ = hello.daemon();
+  takes_announcements_ = (hello.features() & codec::kAnnouncements) != 0;
+  // They were entered before it was known.
+  if (!takes_announcements_) ReturnUnsent(deliveries);
   stage_ = purpose_ == Purpose::kProbe ? Stage::kLeaving : Stage::kOpen;
   return absl::OkStatus();
 }
@@ -274,14 +292,55 @@ absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* delive
     OPSERVE_RETURN_IF_ERROR(DecodeMessage(codec::ToByteBuffer(frame->body), &details));
     outcome.status = FromStatusDetails(details);
   } else {
-    outcome.response = codec::ToByteBuffer(frame->body);
+    std::vector<grpc::Slice>& parts = found->second.parts;
+    if (parts.empty()) {
+      outcome.response = codec::ToByteBuffer(frame->body);
+    } else {
+      for (grpc::Slice& slice : frame->body) parts.push_back(std::move(slice));
+      grpc::ByteBuffer together(parts.data(), parts.size());
+      outcome.response.Swap(&together);
+    }
   }
   has_answered_ = true;
   while (!unread_.empty() && unread_.front().first_request <= frame->number) unread_.pop_front();
   SessionRequest* const request = found->second.request;
   sent_.erase(found);
+  EndChunks(frame->number);
   if (request != nullptr) deliveries->push_back({request, std::move(outcome)});
   return absl::OkStatus();
+}
+
+absl::Status Session::HandlePart(codec::Frame* frame) {
+  const auto found = sent_.find(frame->number);
+  if (found == sent_.end()) {
+    return BadAnswer(absl::StrCat("a part of the answer to request ", frame->number,
+                                  ", which is not in progress"));
+  }
+  // Nobody waits for it any more.
+  if (found->second.request == nullptr) return absl::OkStatus();
+  for (grpc::Slice& slice : frame->body) found->second.parts.push_back(std::move(slice));
+  return absl::OkStatus();
+}
+
+absl::Status Session::HandleCredit(const codec::Frame& frame) {
+  absl::StatusOr<uint64_t> bytes = codec::ReadCredit(frame.body);
+  if (!bytes.ok()) return BadAnswer(bytes.status().message());
+  const auto found = chunks_.find(frame.number);
+  if (found != chunks_.end()) {
+    found->second->AddCredit(*bytes);
+    return absl::OkStatus();
+  }
+  // It was cancelled meanwhile.
+  if (sent_.contains(frame.number)) return absl::OkStatus();
+  return BadAnswer(
+      absl::StrCat("a credit for request ", frame.number, ", which is not in progress"));
+}
+
+void Session::EndChunks(uint64_t number) {
+  const auto found = chunks_.find(number);
+  if (found == chunks_.end()) return;
+  if (!found->second->is_sent()) controls_.push_back({codec::FrameKind::kCancel, number});
+  chunks_.erase(found);
 }
 
 absl::Status Session::HandleGoingAway(const codec::Frame& frame, Deliveries* deliveries) {
@@ -289,15 +348,15 @@ absl::Status Session::HandleGoingAway(const codec::Frame& frame, Deliveries* del
   OPSERVE_RETURN_IF_ERROR(DecodeMessage(codec::ToByteBuffer(frame.body), &going_away));
   stage_ = Stage::kLeaving;
   for (auto sent = sent_.begin(); sent != sent_.end();) {
-    const auto [number, left] = *sent;
+    const auto number = sent->first;
     if (number <= going_away.last_request()) {
       ++sent;
       continue;
     }
+    SessionRequest* const request = sent->second.request;
+    chunks_.erase(number);
     sent_.erase(sent++);
-    if (left.request != nullptr) {
-      deliveries->push_back({left.request, {.was_started = false}});
-    }
+    if (request != nullptr) deliveries->push_back({request, {.was_started = false}});
   }
   ReturnUnsent(deliveries);
   return absl::OkStatus();
@@ -324,6 +383,7 @@ void Session::HandleStatus(bool /*ok*/) {
       if (sent.request != nullptr) deliveries.push_back({sent.request, {.status = status}});
     }
     sent_.clear();
+    chunks_.clear();
     ReturnUnsent(&deliveries);
     stage_ = Stage::kEnded;
     context.swap(context_);
@@ -352,6 +412,7 @@ bool Session::TakeNextWrite(grpc::ByteBuffer* message) {
   if (!may_write || is_writing_ || is_broken_ || is_half_closed_) return false;
   AddControls();
   AddRequests();
+  AddChunk();
   if (writer_.bytes() > 0) {
     grpc::ByteBuffer frames = writer_.Finish();
     message->Swap(&frames);
@@ -377,12 +438,26 @@ void Session::AddControls() {
 }
 
 Session::UnsentRequests::iterator Session::EraseUnsent(UnsentRequests::iterator unsent) {
-  unsent_bytes_ -= unsent->second.body->Length();
+  unsent_bytes_ -= unsent->second.bytes();
   return unsent_.erase(unsent);
 }
 
 bool Session::HoldsRequests() const {
   return unread_.size() >= kMostUnread && unsent_bytes_ < codec::kBatchBytes;
+}
+
+void Session::AddChunk() {
+  if (chunks_.empty()) return;
+  auto next = chunks_.upper_bound(last_turn_);
+  for (size_t i = 0; i < chunks_.size(); ++i, ++next) {
+    if (next == chunks_.end()) next = chunks_.begin();
+    if (!next->second->has_chunk()) continue;
+    const size_t bytes = writer_.bytes() + codec::kFrameHeaderBytes + codec::kMostChunkBytes;
+    if (writer_.bytes() > 0 && kMostFieldBytes + bytes > max_message_bytes_) return;
+    last_turn_ = next->first;
+    writer_.Add(codec::FrameKind::kChunk, next->first, "", next->second->TakeChunk());
+    return;
+  }
 }
 
 void Session::AddRequests() {
@@ -397,7 +472,16 @@ void Session::AddRequests() {
     const std::string start = codec::WriteRequestStart(
         {.timeout = request.deadline - now, .traceparent = request.traceparent});
     // The ping has its place.
-    if (!FitsBatch(start.size() + request.body->Length() + codec::kFrameHeaderBytes)) break;
+    if (!FitsBatch(start.size() + request.bytes() + codec::kFrameHeaderBytes)) break;
+    if (next->second.announcement != nullptr) {
+      writer_.Add(codec::FrameKind::kAnnouncement, next->first,
+                  start + next->second.announcement->header());
+      sent_.emplace(next->first, Sent{request.request, request.deadline});
+      chunks_[next->first] = std::move(next->second.announcement);
+      unsent_bytes_ -= chunks_[next->first]->header().size();
+      unsent_.erase(next);
+      continue;
+    }
     // (The client's own buffers are never compressed, so gRPC has their slices.)
     codec::Slices body;
     codec::TakeSlices(*request.body, &body).IgnoreError();

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/cpp/announcement.h"
 #include "client/cpp/queue_event.h"
 #include "client/cpp/transport.h"
 #include "grpcpp/client_context.h"
@@ -84,13 +85,19 @@ class Session final : public std::enable_shared_from_this<Session> {
     kOver,  // never again
   };
 
-  // Whether there is a place for a request of so many bytes.
+  // Bytes of a request above which its payloads are sent in chunks, if the daemon takes them.
+  static constexpr size_t kWhole = 1 << 20;
+
+  // Whether there is a place for a request of so many bytes. For a large one there is already when
+  // the daemon's hello has not come: whole, it might be too large for the daemon.
   Place PlaceFor(size_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes a request for which there was a place, and gives its number; 0 if there is none any more.
   // *request and *body, an ExecuteRequest, stay as they are until the outcome. `is_poller`: this is
   // the polling thread, which calls Write when it has entered all that it has.
-  uint64_t Enter(SessionRequest* request, const grpc::ByteBuffer* body, absl::Time deadline,
+  // `announcement`: of one that is larger than kWhole.
+  uint64_t Enter(SessionRequest* request, const grpc::ByteBuffer* body,
+                 std::optional<Announcement> announcement, absl::Time deadline,
                  std::string traceparent, bool is_poller) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes a request back that was not sent: true, and there will be no outcome. False: the daemon
@@ -116,7 +123,10 @@ class Session final : public std::enable_shared_from_this<Session> {
   const std::string& daemon() const { return daemon_; }
 
   // After the end: whether the daemon knows no sessions, or breaks their protocol.
-  bool is_useless() const { return is_useless_; }
+  bool is_useless() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return is_useless_;
+  }
 
   // Whether the daemon has answered any request.
   bool has_answered() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -138,11 +148,17 @@ class Session final : public std::enable_shared_from_this<Session> {
     const grpc::ByteBuffer* body;
     absl::Time deadline;
     std::string traceparent;
+    std::unique_ptr<Announcement> announcement;  // null: it is sent whole
+    // Of its frame, behind the start.
+    size_t bytes() const {
+      return announcement == nullptr ? body->Length() : announcement->header().size();
+    }
   };
   using UnsentRequests = absl::btree_map<uint64_t, Unsent>;  // by number
   struct Sent {
     SessionRequest* request;  // null: it was ended for being overdue
     absl::Time deadline;
+    std::vector<grpc::Slice> parts = {};  // of its answer that have come
   };
   // A message with requests that the daemon may not have read.
   struct Unread {
@@ -182,9 +198,12 @@ class Session final : public std::enable_shared_from_this<Session> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleFrame(codec::Frame* frame, Deliveries* deliveries)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status HandleHello(const codec::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleHello(const codec::Frame& frame, Deliveries* deliveries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleEndOfRequest(codec::Frame* frame, Deliveries* deliveries)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandlePart(codec::Frame* frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleCredit(const codec::Frame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleGoingAway(const codec::Frame& frame, Deliveries* deliveries)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -196,6 +215,10 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool TakeNextWrite(grpc::ByteBuffer* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddControls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddRequests() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // One chunk, of the next request whose turn it is.
+  void AddChunk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends no more of an announced request, and says so if there was more.
+  void EndChunks(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   UnsentRequests::iterator EraseUnsent(UnsentRequests::iterator unsent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether requests are to wait until the daemon has read what was sent.
@@ -221,7 +244,6 @@ class Session final : public std::enable_shared_from_this<Session> {
   grpc::ByteBuffer message_;
   grpc::Status grpc_status_;
   absl::Status broken_protocol_;
-  bool is_useless_ = false;
   std::string daemon_;
 
   mutable absl::Mutex mutex_;
@@ -231,13 +253,18 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool is_broken_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed, and all others would
   bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_useless_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   std::deque<SentControl> controls_ ABSL_GUARDED_BY(mutex_);  // cancels and pongs to be written
   UnsentRequests unsent_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Sent> sent_ ABSL_GUARDED_BY(mutex_);  // without an answer
-  size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                   // of their bodies
-  std::deque<Unread> unread_ ABSL_GUARDED_BY(mutex_);                 // oldest first
-  uint64_t pings_ ABSL_GUARDED_BY(mutex_) = 0;                        // sent, numbered from 1
+  // Announced requests of sent_ with payloads that are not sent, and the last one that had a turn.
+  absl::btree_map<uint64_t, std::unique_ptr<Announcement>> chunks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool takes_announcements_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // of their bodies
+  std::deque<Unread> unread_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  uint64_t pings_ ABSL_GUARDED_BY(mutex_) = 0;         // sent, numbered from 1
   uint64_t pongs_ ABSL_GUARDED_BY(mutex_) = 0;
   codec::FrameWriter writer_ ABSL_GUARDED_BY(mutex_);
 

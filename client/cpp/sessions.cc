@@ -10,28 +10,38 @@ namespace opserve {
 std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
                                                const grpc::ByteBuffer* body, absl::Time deadline,
                                                bool is_poller) {
-  std::shared_ptr<Session> session = Current();
-  if (session == nullptr) return std::nullopt;
-  switch (session->PlaceFor(body->Length())) {
-    case Session::Place::kNone:
-      return std::nullopt;
-    case Session::Place::kOver:
-      Leave(session.get());
-      return std::nullopt;
-    case Session::Place::kFree:
-      break;
+  const bool is_large = body->Length() > Session::kWhole;
+  // A large one may fit no call: if the session has just ended, it goes to the next one.
+  for (int tries = is_large ? 2 : 1; tries > 0; --tries) {
+    std::optional<Announcement> announcement;
+    if (is_large) {
+      announcement = Announcement::Of(*body);
+      if (!announcement) return std::nullopt;
+    }
+    std::shared_ptr<Session> session = Current(is_large);
+    if (session == nullptr) return std::nullopt;
+    switch (session->PlaceFor(body->Length())) {
+      case Session::Place::kNone:
+        return std::nullopt;
+      case Session::Place::kOver:
+        Leave(session.get());
+        continue;
+      case Session::Place::kFree:
+        break;
+    }
+    const uint64_t number = session->Enter(request, body, std::move(announcement), deadline,
+                                           transport_.TraceParent(), is_poller);
+    if (number != 0) return Place{std::move(session), number};
   }
-  const uint64_t number =
-      session->Enter(request, body, deadline, transport_.TraceParent(), is_poller);
-  if (number == 0) return std::nullopt;
-  return Place{std::move(session), number};
+  return std::nullopt;
 }
 
-std::shared_ptr<Session> Sessions::Current() {
+std::shared_ptr<Session> Sessions::Current(bool is_large) {
   absl::MutexLock lock(&mutex_);
   // A program that makes one request is served best by a call.
   const bool is_first = !std::exchange(has_request_, true);
-  if (current_ == nullptr && !is_first && !is_given_up_ && absl::Now() >= next_opening_) {
+  const bool is_time = is_large || (!is_first && absl::Now() >= next_opening_);
+  if (current_ == nullptr && is_time && !is_given_up_) {
     current_ = Open(Session::Purpose::kRequests);
     next_probe_ = absl::InfinitePast();
   }
@@ -59,6 +69,7 @@ void Sessions::HandleProbe(const Session& probe) {
   {
     absl::MutexLock lock(&mutex_);
     probe_ = nullptr;
+    if (probe.is_useless()) is_given_up_ = true;
     // The daemon of a session that has ended may have been succeeded by another.
     if (current_ == nullptr || current_->PlaceFor(0) != Session::Place::kFree) return;
     if (probe.daemon().empty() || probe.daemon() == current_->daemon()) return;
@@ -70,6 +81,7 @@ void Sessions::HandleProbe(const Session& probe) {
 
 void Sessions::Leave(const Session* session) {
   absl::MutexLock lock(&mutex_);
+  if (session->is_useless()) is_given_up_ = true;
   if (current_.get() != session) return;
   current_ = nullptr;
   if (session->has_answered()) wait_ = kShortestWait;
@@ -84,7 +96,6 @@ void Sessions::HandleEnd(Session* session) {
     Leave(session);
   }
   absl::MutexLock lock(&mutex_);
-  if (session->is_useless()) is_given_up_ = true;
   if (!is_probe && !session->has_answered()) wait_ = std::min(2 * wait_, kLongestWait);
   std::erase_if(sessions_, [session](const auto& known) { return known.get() == session; });
 }

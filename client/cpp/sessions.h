@@ -18,9 +18,10 @@
 namespace opserve {
 
 // The sessions of a client: one that takes requests or is about to, and those that went away with
-// requests to be answered. A session is opened when a request could have used one, but not for the
-// client's first: after the end of the last one only when some time has passed, and never again if
-// the daemon knows no sessions or breaks their protocol, or calls lead to several daemons.
+// requests to be answered. A session is opened when a request could have used one, at once for a
+// large one, which may fit no call; for others not for the client's first, and after the end of the
+// last one only when some time has passed. Never again if the daemon knows no sessions or breaks
+// their protocol, or calls lead to several daemons.
 //
 // A proxy may lead each call to another daemon, while a session would lead all requests to one of
 // them, and none to those that come later. So, while the session has requests, a probe is sent now
@@ -67,7 +68,8 @@ class Sessions {
   static constexpr absl::Duration kProbeInterval = absl::Seconds(5);
 
   // The session that takes requests, if there is one; opens it if it is time to.
-  std::shared_ptr<Session> Current() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `is_large`: for a request that a call might not carry, the client's first or not.
+  std::shared_ptr<Session> Current(bool is_large) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Session> Open(Session::Purpose purpose) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ProbeIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

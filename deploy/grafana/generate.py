@@ -336,6 +336,10 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
         Query(of("opserve_sessions"), "{{instance}} open"),
         Query(f"rate({of('opserve_session_frames_total')}[5m])", "{{instance}} frames"),
         Query(f"rate({of('opserve_session_messages_total')}[5m])", "{{instance}} messages")]),
+    Panel("Requests in chunks", "Large requests whose payloads arrive now, and those that have arrived in an hour or "
+          "never will, by result.", [
+        Query(of("opserve_session_requests_arriving"), "{{instance}} arriving"),
+        Query(f"increase({of('opserve_session_arrivals_total')}[1h])", "{{instance}} {{result}}")]),
     Panel("Sessions that ended", "In an hour, by result; protocol: the client broke it.", [
         Query(f"increase({of('opserve_sessions_total')}[1h])", "{{instance}} {{result}}")]),
     Panel("Prepared programs", "Handles, and the host memory of their programs, which callers of a tenant share.", [

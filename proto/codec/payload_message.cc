@@ -280,6 +280,17 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices&& slices, size_t max
   return message;
 }
 
+PayloadMessage PayloadMessage::OfPayload(Slices&& bytes) {
+  PayloadMessage message;
+  message.slices_.assign(std::move_iterator(bytes.begin()), std::move_iterator(bytes.end()));
+  Payload& payload = message.payloads_.emplace_back();
+  for (const grpc::Slice& slice : message.slices_) {
+    payload.size += slice.size();
+    payload.pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return message;
+}
+
 absl::Status PayloadMessage::ParseHeader(google::protobuf::MessageLite* header) const {
   const absl::string_view bytes = header_.bytes();
   if (!header->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

@@ -69,6 +69,9 @@ class PayloadMessage {
   static absl::StatusOr<PayloadMessage> Split(Slices&& slices, size_t max_payloads,
                                               uint32_t payloads_field = kPayloadsField);
 
+  // A message without a header whose only payload is `bytes`.
+  static PayloadMessage OfPayload(Slices&& bytes);
+
   // Parses all fields but the payloads into `header` with protobuf's own parser.
   // kInvalidArgument: it refuses them.
   absl::Status ParseHeader(google::protobuf::MessageLite* header) const;

@@ -68,7 +68,7 @@ void TakeFirst(Slices* slices, char* to, size_t size) {
 
 bool IsKind(uint8_t kind) {
   return kind >= static_cast<uint8_t>(FrameKind::kHello) &&
-         kind <= static_cast<uint8_t>(FrameKind::kGoingAway);
+         kind <= static_cast<uint8_t>(FrameKind::kPart);
 }
 
 }  // namespace
@@ -188,6 +188,50 @@ std::string WriteRequestStart(const RequestStart& start) {
   Store(static_cast<uint32_t>(start.traceparent.size()), bytes.data() + 8);
   bytes += start.traceparent;
   return bytes;
+}
+
+absl::StatusOr<PayloadSizes> ReadPayloadSizes(size_t max_payloads, Slices* body) {
+  std::array<char, sizeof(uint32_t)> count_bytes;
+  size_t bytes_left = NumBytes(*body);
+  if (bytes_left < count_bytes.size()) return Broken("an announcement without sizes of payloads");
+  TakeFirst(body, count_bytes.data(), count_bytes.size());
+  bytes_left -= count_bytes.size();
+  const auto count = Load<uint32_t>(count_bytes.data());
+  if (count > max_payloads || count > bytes_left / sizeof(uint64_t)) {
+    return Broken(absl::StrCat("an announcement of ", count, " payloads, at most ", max_payloads,
+                               " allowed, with ", bytes_left, " bytes behind their number"));
+  }
+  PayloadSizes sizes(count);
+  for (uint64_t& size : sizes) {
+    std::array<char, sizeof(uint64_t)> bytes;
+    TakeFirst(body, bytes.data(), bytes.size());
+    size = Load<uint64_t>(bytes.data());
+  }
+  return sizes;
+}
+
+absl::StatusOr<uint64_t> ReadCredit(Slices body) {
+  std::array<char, sizeof(uint64_t)> bytes;
+  if (NumBytes(body) != bytes.size()) return Broken("a credit's body has not 8 bytes");
+  TakeFirst(&body, bytes.data(), bytes.size());
+  return Load<uint64_t>(bytes.data());
+}
+
+std::string WritePayloadSizes(absl::Span<const uint64_t> sizes) {
+  std::string bytes(sizeof(uint32_t) + sizes.size() * sizeof(uint64_t), '\0');
+  Store(static_cast<uint32_t>(sizes.size()), bytes.data());
+  char* to = bytes.data() + sizeof(uint32_t);
+  for (const uint64_t size : sizes) {
+    Store(size, to);
+    to += sizeof(size);
+  }
+  return bytes;
+}
+
+std::string WriteCredit(uint64_t bytes) {
+  std::string body(sizeof(bytes), '\0');
+  Store(bytes, body.data());
+  return body;
 }
 
 void FrameWriter::Copied::Reserve(size_t bytes) {

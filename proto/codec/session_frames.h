@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -30,7 +31,17 @@ enum class FrameKind : uint8_t {
   kPing = 6,       // nothing
   kPong = 7,       // nothing
   kGoingAway = 8,  // SessionGoingAway
+  // Of the feature kAnnouncements:
+  kAnnouncement = 9,  // RequestStart, PayloadSizes, then an ExecuteRequest without payloads
+  kChunk = 10,        // bytes of one payload
+  kCredit = 11,       // bytes that chunks may have more (u64)
+  // Of the feature kParts:
+  kPart = 12,  // the next bytes of an ExecuteResponse, before those of its answer
 };
+
+// Bits of SessionHello.features: what the daemon takes, and what the client does.
+inline constexpr uint64_t kAnnouncements = 1;
+inline constexpr uint64_t kParts = 2;
 
 // Of each frame, before its body: bytes of the body (u32), kind (u8), flags (u8), zero (u16),
 // number (u64); little-endian.
@@ -49,6 +60,13 @@ struct RequestStart {
   std::string traceparent;
 };
 
+// Of an announcement, behind its start: how many payloads follow (u32), and the bytes of each
+// (u64).
+using PayloadSizes = absl::InlinedVector<uint64_t, 8>;
+
+// Bytes of a chunk or a part.
+inline constexpr size_t kMostChunkBytes = 256 << 10;
+
 inline constexpr size_t kRequestStartBytes = 12;  // without the traceparent
 inline constexpr uint32_t kMaxTraceParentBytes = 256;
 
@@ -60,6 +78,10 @@ static_assert(kBatchBytes <= kMaxFrames * kFrameHeaderBytes, "a full batch has n
 // Takes the beginning of a request's body off: *body is left with the ExecuteRequest.
 // kInvalidArgument: malformed.
 absl::StatusOr<RequestStart> ReadRequestStart(Slices* body);
+// Takes them off an announcement's body. kInvalidArgument: malformed, or more than `max_payloads`.
+absl::StatusOr<PayloadSizes> ReadPayloadSizes(size_t max_payloads, Slices* body);
+// kInvalidArgument: malformed.
+absl::StatusOr<uint64_t> ReadCredit(Slices body);
 
 // Takes a SessionMessage apart, frame by frame, without copies. Not thread-safe.
 class FrameReader {
@@ -88,6 +110,8 @@ class FrameReader {
 
 // The same, to be written.
 std::string WriteRequestStart(const RequestStart& start);
+std::string WritePayloadSizes(absl::Span<const uint64_t> sizes);
+std::string WriteCredit(uint64_t bytes);
 
 // Makes a SessionMessage of frames. Small bodies are copied together, large ones referred to. Not
 // thread-safe.

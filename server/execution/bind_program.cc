@@ -48,11 +48,13 @@ absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRa
 class Binder {
  public:
   Binder(const v1::ExecuteRequest& request, absl::Span<const uint64_t> payload_bytes,
+         absl::Span<const std::shared_ptr<ResidentTensor>> apart,
          absl::Span<const ProgramInput> inputs, const OperatorTable& operators,
          const ProgramLimits& limits, ResidentLookup find_resident, RegionLookup find_region)
       : request_(request),
         payload_bytes_(payload_bytes),
         payload_is_used_(payload_bytes.size(), false),
+        apart_(apart),
         inputs_(inputs),
         input_is_used_(inputs.size(), false),
         operators_(operators),
@@ -72,6 +74,8 @@ class Binder {
     for (size_t i = 0; i < payload_bytes_.size(); ++i) {
       OPSERVE_RETURN_IF_ERROR(CountInput(absl::StrCat("payload ", i), payload_bytes_[i]));
     }
+    // The first of the resident ones, so that BindPayload knows their places.
+    for (const std::shared_ptr<ResidentTensor>& tensor : apart_) AddResident(tensor, "");
     OPSERVE_RETURN_IF_ERROR(PlaceInputs());
     program_.invocations.reserve(static_cast<size_t>(request_.invocations_size()));
     for (const v1::Invocation& invocation : request_.invocations()) {
@@ -96,7 +100,7 @@ class Binder {
       }
     }
     FindTensorsWorkedIn();
-    program_.ComputeFacts(payload_bytes_);
+    program_.ComputeFacts(apart_.empty() ? payload_bytes_ : absl::Span<const uint64_t>());
     // Only now is it known how long each tensor lives.
     OPSERVE_RETURN_IF_ERROR(CheckMemory(limits_, program_));
     call_.kept.resize(program_.kept.size());
@@ -313,6 +317,7 @@ class Binder {
           absl::StrCat("payload ", payload, " of a message with ", payload_bytes_.size()));
     }
     payload_is_used_[payload] = true;
+    if (!apart_.empty()) UseResident(payload, bound);
     return CheckStorage(absl::StrCat("payload ", payload), payload_bytes_[payload], tensor, *bound);
   }
 
@@ -323,6 +328,11 @@ class Binder {
 
   absl::Status BindResidentAt(uint32_t index, absl::string_view kind, const v1::Tensor& tensor,
                               BoundInput* bound) {
+    UseResident(index, bound);
+    return ReadViewOf(SpecOfResident(index), kind, tensor, bound);
+  }
+
+  void UseResident(uint32_t index, BoundInput* bound) {
     bound->source = ResidentSource{index};
     const auto now = static_cast<uint32_t>(program_.invocations.size());
     LastUse& last = last_uses_[index];
@@ -330,7 +340,6 @@ class Binder {
     // such an invocation cannot work in place.
     last.inputs = last.invocation == now ? last.inputs + 1 : 1;
     last.invocation = now;
-    return ReadViewOf(SpecOfResident(index), kind, tensor, bound);
   }
 
   absl::Status BindProgramInput(const v1::Tensor& tensor, BoundInput* bound) {
@@ -642,6 +651,7 @@ class Binder {
   const v1::ExecuteRequest& request_;
   const absl::Span<const uint64_t> payload_bytes_;
   std::vector<bool> payload_is_used_;
+  const absl::Span<const std::shared_ptr<ResidentTensor>> apart_;  // none: all are in the message
   const absl::Span<const ProgramInput> inputs_;
   std::vector<bool> input_is_used_;
   // By input: its position among the payloads, resident tensors or windows.
@@ -686,7 +696,16 @@ absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
                                         absl::Span<const uint64_t> payload_bytes,
                                         const OperatorTable& operators, const ProgramLimits& limits,
                                         ResidentLookup find_resident, RegionLookup find_region) {
-  return Binder(request, payload_bytes, /*inputs=*/{}, operators, limits, find_resident,
+  return BindApart(request, payload_bytes, /*apart=*/{}, operators, limits, find_resident,
+                   find_region);
+}
+
+absl::StatusOr<ProgramCall> BindApart(const v1::ExecuteRequest& request,
+                                      absl::Span<const uint64_t> payload_bytes,
+                                      absl::Span<const std::shared_ptr<ResidentTensor>> apart,
+                                      const OperatorTable& operators, const ProgramLimits& limits,
+                                      ResidentLookup find_resident, RegionLookup find_region) {
+  return Binder(request, payload_bytes, apart, /*inputs=*/{}, operators, limits, find_resident,
                 find_region)
       .Bind();
 }
@@ -701,7 +720,8 @@ absl::StatusOr<ProgramCall> BindTemplate(const v1::ExecuteRequest& request,
     if (input.kind != ProgramInput::kPayload) continue;
     payload_bytes.push_back(static_cast<uint64_t>(NumBytes(input.spec)));
   }
-  return Binder(request, payload_bytes, inputs, operators, limits, find_resident, NoSharedMemory)
+  return Binder(request, payload_bytes, /*apart=*/{}, inputs, operators, limits, find_resident,
+                NoSharedMemory)
       .Bind();
 }
 

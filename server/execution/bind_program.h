@@ -48,6 +48,15 @@ absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
                                         ResidentLookup find_resident,
                                         RegionLookup find_region = NoSharedMemory);
 
+// The same of a request whose payloads are not in its message, but in device memory: `apart`, one
+// for each, which the call uses as resident tensors without a handle. Their specs are not read, so
+// that they may arrive later.
+absl::StatusOr<ProgramCall> BindApart(const v1::ExecuteRequest& request,
+                                      absl::Span<const uint64_t> payload_bytes,
+                                      absl::Span<const std::shared_ptr<ResidentTensor>> apart,
+                                      const OperatorTable& operators, const ProgramLimits& limits,
+                                      ResidentLookup find_resident, RegionLookup find_region);
+
 // An input that is given with each call of a prepared program.
 struct ProgramInput {
   enum Kind { kPayload, kResident, kSharedMemory };

@@ -19,13 +19,14 @@ absl::Status CheckGeneration(uint64_t generation, const Device& device) {
 }
 
 absl::Status CheckChecksum(const UploadChunk& chunk) {
+  if (!chunk.crc32c) return absl::OkStatus();
   // Over the elements in their order, however they were cut into pieces on the way.
   uint32_t crc = 0;
   for (absl::string_view piece : chunk.payload.pieces) crc = codec::Crc32c(piece, crc);
-  if (crc == chunk.crc32c) return absl::OkStatus();
+  if (crc == *chunk.crc32c) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the ", chunk.payload.size, " bytes from ", chunk.offset,
                                           " on have the CRC32C ", absl::Hex(crc, absl::kZeroPad8),
-                                          ", not ", absl::Hex(chunk.crc32c, absl::kZeroPad8)));
+                                          ", not ", absl::Hex(*chunk.crc32c, absl::kZeroPad8)));
 }
 
 absl::Status TakeMemory(const CallState& call, uint32_t tenant, LaneContext& context,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,7 +27,7 @@ namespace opserve::server {
 struct UploadChunk {
   const codec::Payload& payload;
   uint64_t offset = 0;
-  uint32_t crc32c = 0;  // as the sender says
+  std::optional<uint32_t> crc32c = std::nullopt;  // as the sender says, if it does
 };
 
 // Copies `chunk` into `tensor`, which nobody else uses, and takes its memory first if it has none

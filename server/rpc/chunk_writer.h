@@ -24,8 +24,9 @@ class ChunkWriter {
     codec::PayloadMessage message;     // with one payload that is not empty
     ResidentTensor* tensor = nullptr;  // outlives the copy; on the device of Expect
     uint64_t offset = 0;               // in the tensor, in bytes
-    uint32_t crc32c = 0;               // of the payload, as the sender says
-    bool is_last = false;              // no other chunk of the request follows
+    std::optional<uint32_t> crc32c =
+        std::nullopt;      // of the payload, as the sender says, if it does
+    bool is_last = false;  // no other chunk of the request follows
   };
   // A step for TransferCall::Submit, without results.
   struct Copy {

@@ -61,6 +61,9 @@ struct ExecuteContext {
   uint64_t max_response_bytes = 0;
   absl::Duration default_deadline;
   absl::Duration max_deadline;
+  // Of clients whose payloads arrive in chunks, while the daemon keeps device memory for them.
+  absl::Duration upload_stall_timeout;
+  uint64_t upload_min_bytes_per_second = 1;
   // Requests of one stream that may be unanswered; at least 1.
   uint32_t stream_window = 64;
   // After which a session says going-away: a connection may be as old as it gets when the session

@@ -114,14 +114,50 @@ bool IsAvailable(const Program& program) {
                      [](const LoadedOperator* op) { return op->CheckAvailable().ok(); });
 }
 
-absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionInput& input) {
+absl::Status CheckMayCall(const ExecutionInput& input) {
   for (const v1::Invocation& invocation : input.header.invocations()) {
     OPSERVE_RETURN_IF_ERROR(input.tenant->CheckMayCall(invocation.operator_()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResults(const ExecuteContext& context, const ExecutionInput& input,
+                          const Program& program) {
+  return input.takes_any_results ? absl::OkStatus()
+                                 : CheckResponseFits(program, context.max_response_bytes);
+}
+
+absl::StatusOr<ProgramCall> BindAdmitted(const ExecuteContext& context, const ExecutionInput& input,
+                                         absl::Span<const uint64_t> payload_bytes,
+                                         absl::Span<const std::shared_ptr<ResidentTensor>> apart) {
+  const v1::ExecuteRequest& header = input.header;
+  if (header.has_prepared() || header.has_identity() || !header.idempotency_key().empty()) {
+    return InvalidCall("", "",
+                       "a request with a prepared program, an identity or an idempotency_key "
+                       "cannot be announced");
+  }
+  OPSERVE_RETURN_IF_ERROR(CheckMayCall(input));
+  const auto find_resident = [&](absl::string_view handle) {
+    return context.residents->Find(input.tenant->id(), handle, absl::Now());
+  };
+  const auto find_region = [&](const v1::SharedMemoryRange& range) {
+    return FindRegion(context, input, range);
+  };
+  OPSERVE_ASSIGN_OR_RETURN(
+      ProgramCall bound, BindApart(header, payload_bytes, apart, *context.operators, context.limits,
+                                   find_resident, find_region));
+  OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *bound.program));
+  return bound;
+}
+
+absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionInput& input) {
+  OPSERVE_RETURN_IF_ERROR(CheckMayCall(input));
   const bool is_prepared = input.header.has_prepared();
   if (input.known != nullptr && !is_prepared && IsAvailable(*input.known->program)) {
     ProgramCall call;
     call.program = input.known->program;
+    // A client that takes more may have brought it here.
+    OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *call.program));
     return call;
   }
   absl::InlinedVector<uint64_t, 8> payload_bytes;
@@ -140,9 +176,7 @@ absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionI
                                      : BindProgram(input.header, payload_bytes, *context.operators,
                                                    context.limits, find_resident, find_region));
   // Of a prepared program this was checked once.
-  if (!is_prepared) {
-    OPSERVE_RETURN_IF_ERROR(CheckResponseFits(*bound.program, context.max_response_bytes));
-  }
+  if (!is_prepared) OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *bound.program));
   if (input.programs != nullptr && input.known == nullptr) {
     bound.program = input.programs->Keep(input.message.header(), input.header, bound);
   }
@@ -385,6 +419,17 @@ void StartOnce(ExecuteContext& context, ExecutionInput& input, const OnExecution
   if (!status.ok()) EndRequest(Refusal(context, input, status), on_end);
 }
 
+// Lets a request in as far as its tenant may send it now; false: on_end was told why not.
+bool LetIn(const ExecuteContext& context, ExecutionInput& input, const OnExecutionEnd& on_end) {
+  input.trace = input.traceparent.empty() ? TraceOf(*input.rpc) : BeginSpan(input.traceparent);
+  const absl::Time now = absl::Now();
+  absl::Status status = CheckAccepted(context, *input.call, now);
+  if (status.ok()) status = CheckIdentity(input.header);
+  if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, now);
+  if (!status.ok()) on_end(Refusal(context, input, status));
+  return status.ok();
+}
+
 // A caller that shares one run with others. Used by one thread at a time: the one that starts it,
 // then the one that ends it.
 struct KeyedCaller {
@@ -529,17 +574,34 @@ absl::Time RequestDeadline(const ExecuteContext& context,
   return deadline;
 }
 
+std::optional<ProgramCall> Admit(ExecuteContext& context, ExecutionInput& input,
+                                 absl::Span<const uint64_t> payload_bytes,
+                                 absl::Span<const std::shared_ptr<ResidentTensor>> apart,
+                                 const OnExecutionEnd& on_end) {
+  if (!LetIn(context, input, on_end)) return std::nullopt;
+  absl::StatusOr<ProgramCall> bound = BindAdmitted(context, input, payload_bytes, apart);
+  if (bound.ok()) return *std::move(bound);
+  RefuseAdmitted(context, input, bound.status(), on_end);
+  return std::nullopt;
+}
+
+void StartAdmitted(ExecuteContext& context, ExecutionInput input, ProgramCall bound,
+                   const OnExecutionEnd& on_end) {
+  input.clock.Book(Stage::kRead);
+  const absl::Status status =
+      Submit(context, input, std::move(bound), input.call, /*run=*/std::nullopt, on_end);
+  if (!status.ok()) EndRequest(Refusal(context, input, status), on_end);
+}
+
+void RefuseAdmitted(const ExecuteContext& context, ExecutionInput& input,
+                    const absl::Status& status, const OnExecutionEnd& on_end) {
+  input.clock.Book(Stage::kRead);
+  EndRequest(Refusal(context, input, status), on_end);
+}
+
 void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end) {
   input.clock.Book(Stage::kRead);
-  input.trace = input.traceparent.empty() ? TraceOf(*input.rpc) : BeginSpan(input.traceparent);
-  const absl::Time now = absl::Now();
-  absl::Status status = CheckAccepted(context, *input.call, now);
-  if (status.ok()) status = CheckIdentity(input.header);
-  if (status.ok()) status = input.tenant->BeginRequest(input.request_bytes, now);
-  if (!status.ok()) {
-    on_end(Refusal(context, input, status));
-    return;
-  }
+  if (!LetIn(context, input, on_end)) return;
   if (input.header.idempotency_key().empty() && !input.header.has_identity()) {
     StartOnce(context, input, on_end);
   } else {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ struct ExecutionInput {
   const grpc::ServerContextBase* rpc = nullptr;  // used only before StartExecution returns
   std::string traceparent = {};                  // the request's own; "": that of `rpc`
   uint64_t connection = 0;                       // ConnectionKey of `rpc`
+  bool takes_any_results = false;                // else they must fit one message
   // Regions that the protocol has found by name already, for the ranges of `header`, by position.
   // None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};
@@ -86,6 +88,19 @@ struct ExecutionInput {
 // After it nothing of the request is in use, unless its run goes on for others with its key.
 // `context` outlives the last end.
 void StartExecution(ExecuteContext& context, ExecutionInput input, OnExecutionEnd on_end);
+
+// The same in two steps, of a request whose payloads follow its header. Admit lets it in and binds
+// it to `apart`, into which they are to be brought (BindApart); nothing, if it calls on_end with
+// why not. StartAdmitted or RefuseAdmitted, whichever comes, is called once after it. Neither
+// idempotency keys nor prepared programs: kInvalidArgument.
+std::optional<ProgramCall> Admit(ExecuteContext& context, ExecutionInput& input,
+                                 absl::Span<const uint64_t> payload_bytes,
+                                 absl::Span<const std::shared_ptr<ResidentTensor>> apart,
+                                 const OnExecutionEnd& on_end);
+void StartAdmitted(ExecuteContext& context, ExecutionInput input, ProgramCall bound,
+                   const OnExecutionEnd& on_end);
+void RefuseAdmitted(const ExecuteContext& context, ExecutionInput& input,
+                    const absl::Status& status, const OnExecutionEnd& on_end);
 
 // Counts a request that has ended. `response_bytes`: of the message that answers it; 0 on failure.
 void RecordExecution(const ExecuteContext& context, const ExecutionEnd& end,

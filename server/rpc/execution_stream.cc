@@ -77,6 +77,7 @@ void ExecutionStream::OnRead(bool ok) {
     }
   }
   message_.Clear();
+  if (!ok || !TakesInput()) OnInputEnd();
   bool reads_on = false;
   Sending sending;
   {
@@ -204,6 +205,7 @@ void ExecutionStream::OnWritten(bool /*ok*/) {
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
+    is_writing_ = false;
     being_written_ = 0;
     is_idle = Unanswered() == 0;
     reads_on = NextRead();
@@ -251,6 +253,11 @@ void ExecutionStream::OnServerEnd(bool ok) {
     NextSending(&sending);
   }
   Send(sending);
+  OnInputEnd();
+  EventEnded();
+}
+
+void ExecutionStream::EventEnded() {
   --events_to_come_;
   DestroyAfterLastEvent();
 }
@@ -278,6 +285,7 @@ void ExecutionStream::Abandon() {
   }
   for (const std::shared_ptr<CallState>& call : calls) call->MarkCancelled();
   for (const std::shared_ptr<CallState>& call : calls) call->Cancel();
+  OnInputEnd();
   Sending sending;
   {
     absl::MutexLock lock(&mutex_);
@@ -295,10 +303,11 @@ bool ExecutionStream::NextRead() {
 }
 
 void ExecutionStream::NextSending(Sending* sending) {
-  if (being_written_ > 0 || is_ending_) return;
+  if (is_writing_ || is_ending_) return;
   // The answers to a message's requests travel together, where these end while it is handled.
   if (is_handling_ && outgoing_.size() < kMostHeld) return;
   if (!outgoing_.empty()) {
+    is_writing_ = true;
     being_written_ = outgoing_.Take(&sending->message);
     sending->is_last = outgoing_.empty();
   } else if (input_has_ended_ && !(is_reading_ && awaits_read_) && in_progress_.empty()) {

@@ -37,7 +37,7 @@ namespace opserve::server {
 //
 // Invariants, whenever mutex_ is free:
 //   (1) Unanswered() is at most the window, and for a session in_progress_ alone is;
-//   (2) is_reading_, being_written_ and is_ending_ say which operations
+//   (2) is_reading_, is_writing_ and is_ending_ say which operations
 //       gRPC has of ours: at most one of each, and once the stream is ending
 //       no request and no other, but for a reading that the server's end did
 //       not wait for;
@@ -70,6 +70,8 @@ class ExecutionStream {
   virtual void OnBegin() {}
   // Takes message_ apart and starts its requests, or refuses them.
   virtual void HandleMessage(const StageClock& clock) = 0;
+  // No message comes any more. On the polling thread; perhaps more than once.
+  virtual void OnInputEnd() {}
   // The server ends or soon will, or context_.longest_session has passed.
   virtual void SayGoingAway(absl::string_view /*why*/) {}
 
@@ -92,6 +94,10 @@ class ExecutionStream {
                   bool is_request_over) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends what is no answer. On the polling thread.
   void Say(AddOutgoing add) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One more event of the derived class's is to come; it has ended, after which the stream may be
+  // gone. On the polling thread.
+  void ExpectEvent() { ++events_to_come_; }
+  void EventEnded() ABSL_LOCKS_EXCLUDED(mutex_);
   // How the stream ended, once it has; kCancelled: its client was gone.
   absl::Status EndStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The message is no request at all: no more are read, those in progress are still answered.
@@ -168,7 +174,8 @@ class ExecutionStream {
   bool is_reading_ ABSL_GUARDED_BY(mutex_) = false;   // until the message has been handled
   bool is_handling_ ABSL_GUARDED_BY(mutex_) = false;  // message_
   bool awaits_read_ ABSL_GUARDED_BY(mutex_) = true;   // the stream does not end while it reads
-  size_t being_written_ ABSL_GUARDED_BY(mutex_) = 0;  // of those that were in outgoing_
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t being_written_ ABSL_GUARDED_BY(mutex_) = 0;  // of outgoing_'s: whose end is being written
   bool input_has_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool nobody_listens_ ABSL_GUARDED_BY(mutex_) = false;  // the call was cancelled
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;

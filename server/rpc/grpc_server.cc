@@ -182,6 +182,8 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   tensors_.max_chunk_bytes = config.max_message_bytes - kChunkHeaderBytes;
   tensors_.max_deadline = config.max_deadline;
   tensors_.upload_stall_timeout = config.upload_stall_timeout;
+  execute_.upload_stall_timeout = config.upload_stall_timeout;
+  execute_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
   tensors_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
   tensors_.transfers = &transfers_;
   tensors_.is_draining = &execute_.is_draining;
@@ -220,6 +222,7 @@ void GrpcServer::DescribeUnaryMethods() {
     response->set_resident_bytes(residents.bytes);
     const PreparedPrograms::Usage prepared = parts_.prepared->UsageOfTenant(caller.tenant.id());
     response->set_sessions(static_cast<uint32_t>(sessions_.open()));
+    response->set_arriving_requests(static_cast<uint32_t>(sessions_.arriving()));
     response->set_prepared_programs(prepared.handles);
     response->set_prepared_bytes(prepared.bytes);
     return absl::OkStatus();

@@ -1,17 +1,21 @@
 // The messages of a stream that wait to be written.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <utility>
 
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/codec/session_frames.h"
+#include "proto/codec/slices.h"
 
 namespace opserve::server {
 
 // Messages of their own, or frames, which travel together up to a batch's size
-// (codec::kBatchBytes). Not thread-safe.
+// (codec::kBatchBytes), and answers in parts: with each message of frames goes one part of one of
+// them, in turn. Not thread-safe.
 class OutgoingMessages {
  public:
   // Takes *message.
@@ -32,14 +36,34 @@ class OutgoingMessages {
     return messages_.back().frames;
   }
 
-  // Messages of their own and frames.
+  // An answer to a session's request, an ExecuteResponse of these bytes, to be sent in parts.
+  void AddInParts(uint64_t number, codec::Slices&& answer) {
+    in_parts_.push_back({number, {}, codec::NumBytes(answer)});
+    for (grpc::Slice& slice : answer) in_parts_.back().slices.push_back(std::move(slice));
+    ++size_;
+  }
+
+  // Forgets what is left of the answer to the request; false: nothing is.
+  bool EraseInParts(uint64_t number) {
+    const auto found =
+        std::find_if(in_parts_.begin(), in_parts_.end(),
+                     [number](const InParts& answer) { return answer.number == number; });
+    if (found == in_parts_.end()) return false;
+    in_parts_.erase(found);
+    --size_;
+    return true;
+  }
+
+  // Messages of their own, frames and answers in parts.
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Takes the first message, which must be there; returns how many of size() it is.
+  // Takes the next message, which must be there; returns how many of size() end with it.
   size_t Take(grpc::ByteBuffer* message) {
+    if (messages_.empty()) messages_.emplace_back();
     Message& first = messages_.front();
-    const size_t size = first.size;
+    size_t size = first.size;
+    if (!in_parts_.empty()) size += TakePart(&first.frames);
     if (first.frames.bytes() > 0) {
       // Swapped, since a message that moves is copied.
       grpc::ByteBuffer frames = first.frames.Finish();
@@ -54,6 +78,7 @@ class OutgoingMessages {
 
   void swap(OutgoingMessages& other) {
     messages_.swap(other.messages_);
+    in_parts_.swap(other.in_parts_);
     std::swap(size_, other.size_);
   }
 
@@ -64,13 +89,45 @@ class OutgoingMessages {
     size_t size = 0;
   };
 
+  struct InParts {
+    uint64_t number;
+    std::deque<grpc::Slice> slices;  // that were not taken
+    size_t bytes;                    // of them
+  };
+
+  // Adds the next part of the answer whose turn it is. How many answers end with it: 0 or 1.
+  size_t TakePart(codec::FrameWriter* frames) {
+    InParts& answer = in_parts_.front();
+    const size_t bytes = std::min(answer.bytes, codec::kMostChunkBytes);
+    codec::Slices part;
+    for (size_t room = bytes; room > 0;) {
+      grpc::Slice& slice = answer.slices.front();
+      const size_t taken = std::min(room, slice.size());
+      part.push_back(slice.sub(0, taken));
+      room -= taken;
+      if (taken < slice.size()) {
+        slice = slice.sub(taken, slice.size());
+      } else {
+        answer.slices.pop_front();
+      }
+    }
+    answer.bytes -= bytes;
+    const bool is_last = answer.bytes == 0;
+    frames->Add(is_last ? codec::FrameKind::kAnswer : codec::FrameKind::kPart, answer.number, "",
+                part);
+    if (!is_last) in_parts_.push_back(std::move(answer));
+    in_parts_.pop_front();
+    return is_last ? 1 : 0;
+  }
+
   void Count(Message* message) {
     ++message->size;
     ++size_;
   }
 
   std::deque<Message> messages_;
-  size_t size_ = 0;  // of all
+  std::deque<InParts> in_parts_;  // the next one's turn first
+  size_t size_ = 0;               // of all
 };
 
 }  // namespace opserve::server

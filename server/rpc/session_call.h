@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/codec/session_frames.h"
 #include "server/rpc/execution_stream.h"
@@ -29,6 +32,15 @@ class SessionCall final : public ExecutionStream {
   absl::Status HandleFrame(codec::Frame&& frame, const StageClock& clock);
   absl::Status HandleHello(const codec::Frame& frame);
   absl::Status HandleRequest(codec::Frame&& frame, const StageClock& clock);
+  absl::Status HandleAnnouncement(codec::Frame&& frame, const StageClock& clock);
+  absl::Status HandleChunk(codec::Frame&& frame);
+  absl::Status HandleCancel(uint64_t number);
+  // Takes the number of a request whose frame has come. kInvalidArgument: it may not come now.
+  absl::StatusOr<std::shared_ptr<CallState>> BeginNumbered(uint64_t number, absl::Duration timeout);
+  void OnInputEnd() override;
+  // The payloads of an announced request are there, or never will be.
+  void EndArrival(uint64_t number, const absl::Status& status);
+  void EndArrivalsEvent(uint64_t number);
   // Sends the answer or the error of a request. On any thread; nothing after it.
   void AnswerRequest(uint64_t number, const ExecutionEnd& end);
   // Sends a frame that is no answer.
@@ -39,8 +51,15 @@ class SessionCall final : public ExecutionStream {
   // Of the polling thread.
   bool has_begun_ = false;  // counted in context_.sessions
   bool has_hello_ = false;
-  bool is_leaving_ = false;  // has said going-away
+  bool takes_parts_ = false;  // as the client's hello says; unchanged while there are requests
+  bool is_leaving_ = false;   // has said going-away
   uint64_t last_request_ = 0;
+  // Requests whose payloads arrive, until the last event of theirs.
+  struct Announced;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Announced>> announced_;
+  // Of requests that failed while their payloads arrived: bytes that may still be on their way,
+  // until the client confirms the end.
+  absl::flat_hash_map<uint64_t, uint64_t> dropped_;
 };
 
 }  // namespace opserve::server

@@ -1,5 +1,7 @@
 #include "server/rpc/session_metrics.h"
 
+#include "proto/status/error.h"
+
 namespace opserve::server {
 
 void SessionMetrics::RecordEnd(const absl::Status& status) {
@@ -14,6 +16,21 @@ void SessionMetrics::RecordEnd(const absl::Status& status) {
     result = kDraining;
   }
   ends_[result].fetch_add(1, std::memory_order_relaxed);
+}
+
+void SessionMetrics::RecordArrivalEnd(const absl::Status& status) {
+  arriving_.fetch_sub(1, std::memory_order_relaxed);
+  Arrival arrival = kFailed;
+  if (status.ok()) {
+    arrival = kArrived;
+  } else if (ErrorReasonOf(status) == Reason::kUploadStalled) {
+    arrival = kStalled;
+  } else if (absl::IsCancelled(status)) {
+    arrival = kCancelled;
+  } else if (absl::IsDeadlineExceeded(status)) {
+    arrival = kExpired;
+  }
+  arrivals_[arrival].fetch_add(1, std::memory_order_relaxed);
 }
 
 void SessionMetrics::Collect(std::vector<prometheus::MetricFamily>* families) const {
@@ -34,6 +51,25 @@ void SessionMetrics::Collect(std::vector<prometheus::MetricFamily>* families) co
              static_cast<double>(ends_[i].load(std::memory_order_relaxed)));
   }
   families->push_back(ends.Build());
+  MetricFamilyBuilder arriving("opserve_session_requests_arriving",
+                               "Announced requests whose payloads arrive in chunks now; device "
+                               "memory is booked for them.",
+                               prometheus::MetricType::Gauge);
+  arriving.Add({}, static_cast<double>(this->arriving()));
+  families->push_back(arriving.Build());
+  constexpr const char* kArrivalNames[kArrivals] = {"arrived", "stalled", "cancelled", "expired",
+                                                    "failed"};
+  MetricFamilyBuilder arrivals(
+      "opserve_session_arrivals_total",
+      "Announced requests whose payloads have arrived, or never will: the client sent nothing or "
+      "too little for too long (stalled), it or its connection ended them (cancelled), their "
+      "deadline passed (expired), or the device or its memory failed them (failed).",
+      prometheus::MetricType::Counter);
+  for (int i = 0; i < kArrivals; ++i) {
+    arrivals.Add({{"result", kArrivalNames[i]}},
+                 static_cast<double>(arrivals_[i].load(std::memory_order_relaxed)));
+  }
+  families->push_back(arrivals.Build());
   MetricFamilyBuilder messages("opserve_session_messages_total",
                                "Messages of sessions that came from clients.",
                                prometheus::MetricType::Counter);

@@ -78,7 +78,7 @@ Peers::Peers(std::vector<std::string> flags) {
   directory_ = mkdtemp(pattern.data());
   flags.insert(flags.end(), {absl::StrCat("--listen=", OurUnix(), ",", OurTcp()),
                              "--admin_listen=none", "--metrics_listen=none", "--drain_delay=0s",
-                             "--log_level=off", "--max_message_bytes=268435456"});
+                             "--log_level=off", "--pinned_pool_bytes=1073741824"});
   daemon_.emplace(std::move(flags));
   raw_ = fork();
   if (raw_ != 0) return;

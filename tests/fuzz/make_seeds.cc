@@ -389,6 +389,11 @@ void AddSessions(Seeds& seeds, const fs::path& root) {
   for (const char* name : {"hello_client.bin", "answer.bin", "error.bin", "going_away.bin"}) {
     seeds.Add("sessions", session + message(name));
   }
+  const std::string hello = message("hello_client.bin");
+  for (const char* name : {"credit.bin", "parts.bin", "chunks.bin", "announcement.bin"}) {
+    seeds.Add("sessions", hello + message(name));
+  }
+  seeds.Add("sessions", hello + message("announcement.bin") + message("chunks.bin"));
 }
 
 }  // namespace

@@ -8,10 +8,11 @@ import os
 import pathlib
 import shutil
 import struct
+import subprocess
 import tempfile
 import unittest
 
-from process_test import Daemon, save_array
+from process_test import OPSERVE, Daemon, save_array
 
 COUNT = 17 * 2**20  # 68 MiB; a message has 64
 HEADER_BYTES = 128
@@ -83,9 +84,18 @@ class LargeTensorsTest(unittest.TestCase):
         self.succeed(daemon, "tensor", "download", run["kept"][0]["handle"], f"--output={self.result}")
         self.check_result()
 
-    def test_a_message_is_refused_with_the_limit_and_the_flag(self):
+    def test_they_go_through_a_session_in_chunks(self):
         daemon = self.start()
-        run = daemon.opserve("--format=json", *self.l1())
+        run = self.succeed(daemon, *self.l1(f"--output={self.result}", "--verify"))
+        self.assertEqual(run["verification"][0]["num_wrong"], 0)
+        self.check_result()
+        self.check_tensors(daemon, 0)
+
+    def test_a_message_is_refused_with_the_limit_and_the_flag(self):
+        """Of calls, where the target lists several daemons."""
+        daemon = self.start()
+        run = subprocess.run([OPSERVE, f"--target={daemon.target},{daemon.target}", "--format=json", *self.l1()],
+                             capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 1)
         error = json.loads(run.stderr)["error"]
         self.assertEqual((error["code"], error["detail"]["reason"]), ("INVALID_ARGUMENT", "too_large"))

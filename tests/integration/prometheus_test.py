@@ -58,7 +58,7 @@ FIRE = {
     "flooded": {"OpserveSilentConnections"},
     "pinged": {"OpserveFlooded"},
     "unread": {"OpserveSlowReaders"},
-    "stalled": {"OpserveUploadsStall"},
+    "stalled": {"OpserveUploadsStall", "OpserveRequestsStall", BURN},
     "talkative": {"OpserveLogLinesLost"},
     "forgetful": {"OpservePlanCacheMisses"},
     "preparing": {"OpservePreparedProgramsEvicted"},
@@ -84,6 +84,7 @@ TOLERATED = {
     "unstable": {STILL_BURN, "OpservePlanCacheMisses"},
     "damaged": {BURN, "OpserveDeviceQuarantined", "OpserveNoDeviceReady", "OpservePlanCacheMisses"},
     "failing": {STILL_BURN},
+    "stalled": {STILL_BURN},
 }
 FIRE_BY_HOURS = {"leaking": {"OpserveDeviceMemoryGrows"}, "scattered": set(), "healthy": set()}
 FIRES_ALONE = {"OpserveNotMonitored"}  # a test of its own
@@ -222,6 +223,8 @@ class PrometheusTest(unittest.TestCase):
         of["flooded"].connect()
         of["pinged"].send_again(PINGS)
         of["stalled"].send_again(upload_that_sends_nothing())
+        of["stalled"].start_program(sys.executable, ROOT / "tests/integration/stall.py",
+                                    of["stalled"].daemon.target)
         of["talkative"].load(*SMALL, "--rate=1500")
         of["preparing"].start_program(sys.executable, ROOT / "tests/integration/prepare_again.py",
                                       of["preparing"].daemon.target)
@@ -241,7 +244,8 @@ class PrometheusTest(unittest.TestCase):
         # Four lanes take memory at the same time, each of its own, and then nothing uses it.
         of["scattered"].start_client("bench", "L1LossBackward", "--shape=2000,1000", "--concurrency=4",
                                      "--duration=1s", "--warmup=0s")
-        of["failing"].start_client("bench", "KlDivBackward", "--shape=500,1000", "--timeout=5m")
+        # A call, whose inputs are copied whole.
+        of["failing"].start_client("bench", "KlDivBackward", "--shape=500,1000", "--timeout=5m", "--transport=unary")
         of["failing"].load(*SMALL, "--rate=5", "--concurrency=1")
         of["reloaded"].reload("nonsense")
         of["emptied"].reload('log_level: "info"')

@@ -44,6 +44,22 @@ std::string RequestFrame(uint64_t number, const v1::ExecuteRequest& program, abs
   return FrameBytes(kRequestFrame, number, body);
 }
 
+std::string AnnouncementFrame(uint64_t number, const v1::ExecuteRequest& program,
+                              const std::vector<uint64_t>& sizes, absl::Duration timeout) {
+  std::string body;
+  Append(static_cast<uint64_t>(absl::ToInt64Microseconds(timeout)), &body);
+  Append(uint32_t{0}, &body);
+  Append(static_cast<uint32_t>(sizes.size()), &body);
+  for (const uint64_t size : sizes) Append(size, &body);
+  body += program.SerializeAsString();
+  return FrameBytes(kAnnouncementFrame, number, body);
+}
+
+uint64_t CreditOf(const TestFrame& frame) {
+  const bool is_credit = frame.kind == kCreditFrame && frame.body.size() == sizeof(uint64_t);
+  return is_credit ? Load<uint64_t>(frame.body.data()) : 0;
+}
+
 std::string OnesRequestFrame(uint64_t number, int64_t count, absl::Duration timeout) {
   return RequestFrame(number, OnesRequest(count, ""), timeout);
 }
@@ -60,12 +76,13 @@ v1::StatusDetails ErrorOf(const TestFrame& frame) {
   return error;
 }
 
-TestSession::TestSession(v1::OperatorService::Stub& stub, bool says_hello) {
+TestSession::TestSession(v1::OperatorService::Stub& stub, bool says_hello, uint64_t features) {
   context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
   stream_ = stub.Session(&context_);
   if (!says_hello) return;
   v1::SessionHello hello;
   hello.set_version(1);
+  hello.set_features(features);
   Send(FrameBytes(kHelloFrame, 0, hello.SerializeAsString()));
   const TestFrame frame = Receive();
   if (frame.kind == kHelloFrame) hello_.ParseFromString(frame.body);
@@ -92,6 +109,21 @@ TestFrame TestSession::Receive() {
   frame.body = frames_.substr(kHeaderBytes, bytes);
   frames_.erase(0, kHeaderBytes + bytes);
   return frame;
+}
+
+TestFrame TestSession::ReceiveEnd() {
+  for (;;) {
+    TestFrame frame = Receive();
+    if (frame.kind == kCreditFrame) continue;
+    if (frame.kind == kPartFrame) {
+      ++parts_;
+      answers_[frame.number] += frame.body;
+      continue;
+    }
+    if (frame.kind == kAnswerFrame) frame.body.insert(0, answers_[frame.number]);
+    answers_.erase(frame.number);
+    return frame;
+  }
 }
 
 }  // namespace opserve::server

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -22,6 +24,10 @@ enum TestFrameKind : uint8_t {
   kPingFrame = 6,
   kPongFrame = 7,
   kGoingAwayFrame = 8,
+  kAnnouncementFrame = 9,
+  kChunkFrame = 10,
+  kCreditFrame = 11,
+  kPartFrame = 12,
 };
 
 struct TestFrame {
@@ -40,6 +46,13 @@ std::string RequestFrame(uint64_t number, const v1::ExecuteRequest& program,
 std::string OnesRequestFrame(uint64_t number, int64_t count = 10,
                              absl::Duration timeout = absl::ZeroDuration());
 
+// Of the same announced, with payloads of `sizes` to follow.
+std::string AnnouncementFrame(uint64_t number, const v1::ExecuteRequest& program,
+                              const std::vector<uint64_t>& sizes,
+                              absl::Duration timeout = absl::ZeroDuration());
+
+// The bytes that a credit grants; 0 of another frame.
+uint64_t CreditOf(const TestFrame& frame);
 // Whether it answers OnesProgram(count).
 bool IsAllOnes(const TestFrame& frame, int64_t count = 10);
 // The error of a frame of that kind; another frame gives none (code 0).
@@ -48,14 +61,18 @@ v1::StatusDetails ErrorOf(const TestFrame& frame);
 // One Session call.
 class TestSession {
  public:
-  // Says hello, and waits for the daemon's, unless told otherwise.
-  explicit TestSession(v1::OperatorService::Stub& stub, bool says_hello = true);
+  // Says hello with these features, and waits for the daemon's, unless told otherwise.
+  explicit TestSession(v1::OperatorService::Stub& stub, bool says_hello = true,
+                       uint64_t features = 0);
 
   // In one message. False: the session has ended.
   bool Send(absl::string_view frames);
   void SendNoMore() { stream_->WritesDone(); }
   // The next frame, whatever message it is in.
   TestFrame Receive();
+  // The next frame that is neither a credit nor a part; an answer with the parts before it.
+  TestFrame ReceiveEnd();
+  int parts() const { return parts_; }  // that ReceiveEnd has received
   // After the last frame.
   grpc::Status Finish() { return stream_->Finish(); }
   void Cancel() { context_.TryCancel(); }
@@ -69,6 +86,8 @@ class TestSession {
   v1::SessionHello hello_;
   std::string frames_;  // received, and not taken yet
   int messages_ = 0;
+  std::map<uint64_t, std::string> answers_;  // their parts that have come, by request
+  int parts_ = 0;
 };
 
 }  // namespace opserve::server

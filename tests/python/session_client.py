@@ -22,6 +22,7 @@ METHOD = "/opserve.v1.OperatorService/Session"
 HEADER = struct.Struct("<IBBHQ")  # bytes of the body, kind, flags, 0, number
 START = struct.Struct("<QI")  # microseconds, bytes of the traceparent
 HELLO, REQUEST, ANSWER, ERROR, CANCEL, PING, PONG, GOING_AWAY = range(1, 9)
+ANNOUNCEMENT, CHUNK, CREDIT, PART = range(9, 13)
 
 
 def _load_messages():
@@ -60,7 +61,7 @@ def read(message):
     while rest:
         size, kind, flags, zero, number = HEADER.unpack_from(rest)
         body, rest = rest[HEADER.size : HEADER.size + size], rest[HEADER.size + size :]
-        if not HELLO <= kind <= GOING_AWAY or flags or zero or len(body) < size:
+        if not HELLO <= kind <= PART or flags or zero or len(body) < size:
             raise ProtocolError(f"a frame of kind {kind}, flags {flags}, {zero}, {size} bytes")
         yield Frame(kind, number, body)
 

@@ -173,7 +173,7 @@ def test_the_daemon_answers_stored_messages(channel):
     "frames",
     [
         HEADER.pack(0, 0, 0, 0, 1),
-        HEADER.pack(0, 9, 0, 0, 1),
+        HEADER.pack(0, 13, 0, 0, 1),
         HEADER.pack(0, PING, 1, 0, 1),
         HEADER.pack(0, PING, 0, 1, 1),
         HEADER.pack(1, PING, 0, 0, 1),
@@ -321,7 +321,8 @@ FIRST_MESSAGES = {
 LATER_MESSAGES = {
     "hello again": (write(VERSION_1), "a second hello"),
     "the kind 0": (raw(header(kind=0)), "the unknown kind 0"),
-    "the kind 9": (raw(header(kind=9)), "the unknown kind 9"),
+    "the kind 13": (raw(header(kind=13)), "the unknown kind 13"),
+    "a part": (raw(header(kind=12)), "frames of the kind 12 come from the daemon only"),
     "the kind 255": (raw(header(kind=255)), "the unknown kind 255"),
     "an answer": (raw(header(kind=ANSWER)), "the kind 3 come from the daemon only"),
     "an error": (raw(header(kind=ERROR)), "the kind 4 come from the daemon only"),

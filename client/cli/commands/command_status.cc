@@ -120,7 +120,12 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
         terminal.width, /*indent=*/0);
   }
   if (status.sessions() > 0) {
-    out << "the daemon has " << FormatCount(status.sessions(), "open session") << "\n";
+    out << "the daemon has " << FormatCount(status.sessions(), "open session");
+    if (status.arriving_requests() > 0) {
+      out << "; the payloads of " << FormatCount(status.arriving_requests(), "request")
+          << " are arriving";
+    }
+    out << "\n";
   }
   for (const v1::OperatorPackStatus& pack : status.operator_packs()) {
     out << Wrap(PackRemark(pack), terminal.width, /*indent=*/0);

@@ -42,7 +42,7 @@ inline std::optional<PlainFrame> PlainNext(absl::string_view* frames) {
   const uint64_t size = NumberAt(*frames, 0, 4);
   const PlainFrame frame = {NumberAt(*frames, 4, 1), NumberAt(*frames, 8, 8),
                             frames->substr(16, size)};
-  const bool is_right = frame.kind >= 1 && frame.kind <= 8 && NumberAt(*frames, 5, 3) == 0 &&
+  const bool is_right = frame.kind >= 1 && frame.kind <= 12 && NumberAt(*frames, 5, 3) == 0 &&
                         frame.body.size() == size;
   if (!is_right) return std::nullopt;
   frames->remove_prefix(16 + size);

@@ -1,6 +1,7 @@
 // Sessions of a client that sends anything, through a daemon: a model of the protocol says which
 // frame ends a session, and the daemon agrees; each request before it is answered once, each ping
-// by its pong, in order; nothing else comes, nothing stays behind.
+// by its pong, in order; nothing else comes but credits, nothing stays behind. Whether a chunk is
+// right is a matter of time: after one the model does not say how the session ends.
 //
 // Input: messages, each as a byte of flags, its size in two bytes, its bytes. Flag 1: the bytes are
 // frames, and the field around them is right. At most 4096 bytes: so much is sent without reading.
@@ -27,7 +28,20 @@ namespace {
 using fuzz::Check;
 using fuzz::PlainFrame;
 
-enum Kind { kHello = 1, kRequest, kAnswer, kError, kCancel, kPing, kPong };
+enum Kind {
+  kHello = 1,
+  kRequest,
+  kAnswer,
+  kError,
+  kCancel,
+  kPing,
+  kPong,
+  kGoingAway,
+  kAnnouncement,
+  kChunk,
+  kCredit,
+  kPart
+};
 
 constexpr size_t kMaxMessages = 16;
 constexpr size_t kMaxInputBytes = 4096;
@@ -58,6 +72,8 @@ class Model {
   }
 
   bool is_valid() const { return is_valid_; }
+  // Whether that, and what comes after, is known.
+  bool is_certain() const { return is_certain_; }
   // Until the first frame that is wrong.
   bool has_hello() const { return has_hello_; }
   const std::map<uint64_t, bool>& requests() const { return requests_; }  // false: not answered yet
@@ -81,6 +97,11 @@ class Model {
     switch (frame.kind) {
       case kRequest:
         return TakeRequest(frame);
+      case kAnnouncement:
+        return TakeAnnouncement(frame);
+      case kChunk:
+        is_certain_ = requests_.empty();  // of no request, it is wrong
+        return false;
       case kPing:
         if (frame.body.empty()) pings_.push_back(frame.number);
         return frame.body.empty();
@@ -109,7 +130,20 @@ class Model {
     return true;
   }
 
+  bool TakeAnnouncement(const PlainFrame& frame) {
+    if (frame.number <= last_request_ || frame.body.size() < 16) return false;
+    const uint64_t trace_bytes = fuzz::NumberAt(frame.body, 8, 4);
+    if (trace_bytes > 256 || trace_bytes > frame.body.size() - 16) return false;
+    const uint64_t count = fuzz::NumberAt(frame.body, 12 + trace_bytes, 4);
+    const uint64_t left = frame.body.size() - 16 - trace_bytes;
+    if (count > 4096 || count > left / 8) return false;
+    last_request_ = frame.number;
+    requests_.emplace(frame.number, false);
+    return true;
+  }
+
   bool is_valid_ = true;
+  bool is_certain_ = true;
   bool has_hello_ = false;
   uint64_t last_request_ = 0;
   std::map<uint64_t, bool> requests_;
@@ -182,6 +216,7 @@ class Sessions {
 void CheckAnswers(const Model& model, const std::vector<std::string>& messages) {
   std::map<uint64_t, bool> requests = model.requests();
   std::vector<uint64_t> pongs;
+  std::map<uint64_t, std::string> parts;  // of answers that are not there yet
   size_t hellos = 0;
   for (const std::string& message : messages) {
     const std::optional<absl::string_view> field = fuzz::PlainField(message);
@@ -195,8 +230,16 @@ void CheckAnswers(const Model& model, const std::vector<std::string>& messages) 
         ++hellos;
       } else if (frame->kind == kPong) {
         pongs.push_back(frame->number);
+      } else if (frame->kind == kCredit) {
+        Check(frame->body.size() == 8 && requests.contains(frame->number), "credits are right");
+      } else if (frame->kind == kPart) {
+        Check(!frame->body.empty(), "parts have bytes");
+        parts[frame->number] += std::string(frame->body);
       } else {
-        const std::string body(frame->body);
+        const std::string body = frame->kind == kAnswer
+                                     ? parts[frame->number] + std::string(frame->body)
+                                     : std::string(frame->body);
+        parts.erase(frame->number);
         Check(frame->kind == kAnswer
                   ? v1::ExecuteResponse().ParseFromString(body)
                   : frame->kind == kError && v1::StatusDetails().ParseFromString(body),
@@ -210,6 +253,7 @@ void CheckAnswers(const Model& model, const std::vector<std::string>& messages) 
   Check((hellos == 1) == model.has_hello(), "hello is answered");
   Check(pongs == model.pings(), "pings are answered, in order");
   for (const auto& [number, is_answered] : requests) Check(is_answered, "all are answered");
+  Check(parts.empty(), "answers in parts are complete");
 }
 
 void RunSession(fuzz::Input input) {
@@ -217,6 +261,10 @@ void RunSession(fuzz::Input input) {
   const Model model(messages);
   Sessions& sessions = Sessions::Get();
   const Outcome outcome = sessions.Run(messages);
+  if (!model.is_certain()) {
+    sessions.CheckHoldsNothing();
+    return;
+  }
   CheckAnswers(model, outcome.messages);
   if (model.is_valid()) {
     Check(outcome.status.ok(), "a session whose client keeps the rules ends with OK");

@@ -144,6 +144,12 @@ TEST_F(CommandLineTest, StatusShowsTheCallersTensorsAndProgramsAndTheSessions) {
   EXPECT_THAT(RunHere("status").out,
               HasSubstr("\nyour tenant has 1 resident tensor (1.5 KiB) and 2 prepared programs "
                         "(3 MiB)\nthe daemon has 3 open sessions\n"));
+
+  status.set_arriving_requests(1);
+  server_.set_status(status);
+  EXPECT_THAT(
+      RunHere("status").out,
+      HasSubstr("\nthe daemon has 3 open sessions; the payloads of 1 request are arriving\n"));
 }
 
 TEST_F(CommandLineTest, StatusFitsEightyColumnsAndTellsADaemonThatStops) {

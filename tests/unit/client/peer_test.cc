@@ -75,13 +75,18 @@ class StalledPeer {
   std::thread thread_;
 };
 
+// Without a session, whose daemon would first have to say hello.
+std::unique_ptr<Client> Connect(const StalledPeer& peer) {
+  return *Client::Connect(peer.target(), {.retry = {.waits_for_daemon = false}, .session = false});
+}
+
 Request RequestWith(Tensor tensor) {
   return {.invocations = {{.operator_name = "Scale", .inputs = {{"x", std::move(tensor)}}}}};
 }
 
 TEST(StalledPeerTest, OwnedBytesAreReleasedWhenTheConnectionBreaks) {
   StalledPeer peer;
-  const auto client = *Client::Connect(peer.target(), {.retry = {.waits_for_daemon = false}});
+  const auto client = Connect(peer);
   Request request = RequestWith(Tensor::Owning<float>({kLarge}, std::vector<float>(kLarge)));
   const std::weak_ptr<const void> owner =
       std::get<Tensor>(request.invocations[0].inputs[0].value).owner();
@@ -115,7 +120,7 @@ TEST(StalledPeerTest, BorrowedBytesAreFreeWhenTheCallHasEnded) {
   };
   for (const Send send : kWays) {
     StalledPeer peer;
-    const auto client = *Client::Connect(peer.target(), {.retry = {.waits_for_daemon = false}});
+    const auto client = Connect(peer);
     auto borrowed = std::make_unique<std::vector<float>>(kLarge);
     absl::Status status;
     std::thread caller([&] {

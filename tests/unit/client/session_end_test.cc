@@ -224,6 +224,10 @@ TEST_F(SessionEndTest, DaemonsThatBreakTheProtocolAreLeft) {
          return BytesOf(request.Answer()) + BytesOf(request.Answer());
        },
        1},
+      {"a part of no answer",
+       [](const PeerRequest& request) {
+         return BytesOf({.kind = PeerFrame::kPart, .number = request.number + 1, .body = "x"});
+       }},
       {"a second hello", [](const PeerRequest&) { return BytesOf(HelloFrame()); }},
       {"a cut body",
        [](const PeerRequest& request) {

@@ -1,6 +1,7 @@
 #include "tests/unit/client/session_peer.h"
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -44,6 +45,21 @@ PeerFrame HelloFrame(uint32_t max_requests, uint64_t max_request_bytes, const st
   return {.kind = PeerFrame::kHello, .body = hello.SerializeAsString()};
 }
 
+PeerFrame AnnouncementsHelloFrame() {
+  PeerFrame frame = HelloFrame();
+  v1::SessionHello hello;
+  hello.ParseFromString(frame.body);
+  hello.set_features(1);
+  frame.body = hello.SerializeAsString();
+  return frame;
+}
+
+PeerFrame CreditFrame(uint64_t number, uint64_t bytes) {
+  PeerFrame frame{.kind = PeerFrame::kCredit, .number = number};
+  Append(bytes, &frame.body);
+  return frame;
+}
+
 PeerFrame ErrorFrame(uint64_t number, grpc::StatusCode code, const std::string& message,
                      const v1::ErrorDetail& detail) {
   v1::StatusDetails details;
@@ -66,6 +82,22 @@ PeerRequest::PeerRequest(const PeerFrame& frame) : number(frame.number) {
   const auto trace_bytes = Load<uint32_t>(frame.body, 8);
   traceparent = frame.body.substr(kStartBytes, trace_bytes);
   EXPECT_TRUE(message.ParseFromString(frame.body.substr(kStartBytes + trace_bytes)));
+}
+
+PeerAnnouncement::PeerAnnouncement(const PeerFrame& frame) : number(frame.number) {
+  EXPECT_EQ(frame.kind, PeerFrame::kAnnouncement);
+  constexpr size_t kStartBytes = 12;
+  size_t offset = kStartBytes + Load<uint32_t>(frame.body, 8);
+  const auto count = Load<uint32_t>(frame.body, offset);
+  offset += sizeof(count);
+  for (uint32_t i = 0; i < count; ++i, offset += sizeof(uint64_t)) {
+    sizes.push_back(Load<uint64_t>(frame.body, offset));
+  }
+  EXPECT_TRUE(message.ParseFromString(frame.body.substr(offset)));
+}
+
+uint64_t PeerAnnouncement::total() const {
+  return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
 }
 
 PeerFrame PeerRequest::Answer() const {

@@ -24,6 +24,10 @@ struct PeerFrame {
     kPing,
     kPong,
     kGoingAway,
+    kAnnouncement,
+    kChunk,
+    kCredit,
+    kPart,
   };
 
   Kind kind = kHello;
@@ -37,6 +41,9 @@ std::string BytesOf(const PeerFrame& frame);
 // Frames that a daemon sends.
 PeerFrame HelloFrame(uint32_t max_requests = 1000, uint64_t max_request_bytes = 1 << 20,
                      const std::string& daemon = "");
+// The same of a daemon that takes announcements.
+PeerFrame AnnouncementsHelloFrame();
+PeerFrame CreditFrame(uint64_t number, uint64_t bytes);
 PeerFrame ErrorFrame(uint64_t number, grpc::StatusCode code, const std::string& message,
                      const v1::ErrorDetail& detail = {});
 PeerFrame GoingAwayFrame(uint64_t last_request);
@@ -51,6 +58,17 @@ struct PeerRequest {
   uint64_t number = 0;
   uint64_t timeout_us = 0;
   std::string traceparent;
+  v1::ExecuteRequest message;
+};
+
+// An announced request, taken apart; its payloads follow.
+struct PeerAnnouncement {
+  explicit PeerAnnouncement(const PeerFrame& frame);
+
+  uint64_t total() const;
+
+  uint64_t number = 0;
+  std::vector<uint64_t> sizes;
   v1::ExecuteRequest message;
 };
 

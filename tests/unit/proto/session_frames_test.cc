@@ -211,7 +211,7 @@ TEST(FrameReaderTest, FramesThatBreakARuleAreRefused) {
     const char* text;
   } cases[] = {
       {"KindZero", FrameBytes(0, 1, ""), "a frame of the unknown kind 0"},
-      {"KindOfNoVersion", FrameBytes(9, 1, ""), "a frame of the unknown kind 9"},
+      {"KindOfNoVersion", FrameBytes(13, 1, ""), "a frame of the unknown kind 13"},
       {"LastKind", FrameBytes(255, 1, ""), "a frame of the unknown kind 255"},
       {"LowestFlag", FrameBytes(6, 1, "", 1), "the flags of a frame"},
       {"HighestFlag", FrameBytes(6, 1, "", 0x80), "the flags of a frame"},
@@ -357,6 +357,41 @@ TEST(RequestStartTest, CutOffIsRefused) {
                  size < 12 ? absl::StrCat("the body of a request has ", size, " bytes, at least 12")
                            : absl::StrCat("a traceparent of 11 bytes, at most 256 allowed, ",
                                           size - 12, " left"));
+  }
+}
+
+TEST(PayloadSizesTest, AreReadAsTheyAreWrittenHoweverTheyAreCut) {
+  for (const std::vector<uint64_t>& sizes :
+       {std::vector<uint64_t>{}, {0}, {1, UINT64_MAX, 0, uint64_t{1} << 40}}) {
+    const std::string bytes = WritePayloadSizes(sizes);
+    for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+      Slices body = PiecesOf(OfPieces({bytes.substr(0, cut), bytes.substr(cut) + "rest"}));
+
+      const auto read = ReadPayloadSizes(4, &body);
+
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_EQ(std::vector<uint64_t>(read->begin(), read->end()), sizes);
+      EXPECT_EQ(BytesOf(ToByteBuffer(body)), "rest");
+    }
+  }
+}
+
+TEST(PayloadSizesTest, ThatAreTooManyOrCutOffAreRefused) {
+  const std::string bytes = WritePayloadSizes({1, 2, 3});
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    Slices body = PiecesOf(OfPieces({bytes.substr(0, size)}));
+    ExpectBroken(ReadPayloadSizes(3, &body).status(), "an announcement");
+  }
+  Slices body = PiecesOf(OfPieces({bytes}));
+  ExpectBroken(ReadPayloadSizes(2, &body).status(), "an announcement of 3 payloads, at most 2");
+}
+
+TEST(CreditTest, HasEightBytes) {
+  for (const uint64_t credit : {uint64_t{0}, uint64_t{1}, UINT64_MAX}) {
+    EXPECT_EQ(*ReadCredit(PiecesOf(OfPieces({WriteCredit(credit)}))), credit);
+  }
+  for (const size_t size : {size_t{0}, size_t{7}, size_t{9}}) {
+    ExpectBroken(ReadCredit(PiecesOf(OfPieces({std::string(size, 1)}))).status(), "8 bytes");
   }
 }
 
@@ -511,6 +546,13 @@ std::vector<GoldenCase> GoldenCases() {
     reduction->mutable_value()->set_int64_value(2);
     return request.SerializeAsString();
   };
+  v1::ExecuteRequest program;
+  v1::NamedTensor* self = program.add_invocations()->add_inputs();
+  program.mutable_invocations(0)->set_operator_("Neg");
+  self->set_name("self");
+  self->mutable_tensor()->set_dtype(v1::DATA_TYPE_FLOAT);
+  self->mutable_tensor()->add_shape(3);
+  self->mutable_tensor()->set_payload(1);
   const std::string traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   const auto start = [](absl::Duration timeout, const std::string& trace = "") {
     return WriteRequestStart({.timeout = timeout, .traceparent = trace});
@@ -526,6 +568,18 @@ std::vector<GoldenCase> GoldenCases() {
       {"ping", {{FrameKind::kPing, 7, ""}}},
       {"pong", {{FrameKind::kPong, 7, ""}}},
       {"going_away", {{FrameKind::kGoingAway, 0, going_away.SerializeAsString()}}},
+      {"announcement",
+       {{FrameKind::kAnnouncement, 5,
+         start(absl::Seconds(2)) + WritePayloadSizes({4, 12}) + program.SerializeAsString()}}},
+      {"chunks",
+       {{FrameKind::kChunk, 5, LittleEndian(0x3f800000)},
+        {FrameKind::kPing, 8, ""},
+        {FrameKind::kChunk, 5, LittleEndian(0x40000000)}}},
+      {"credit", {{FrameKind::kCredit, 5, WriteCredit(uint64_t{3} << 18)}}},
+      {"parts",
+       {{FrameKind::kPart, 5, answer.SerializeAsString().substr(0, 20)},
+        {FrameKind::kPong, 8, ""},
+        {FrameKind::kAnswer, 5, answer.SerializeAsString().substr(20)}}},
       {"batch",
        {{FrameKind::kRequest, 4, start(absl::InfiniteDuration()) + request(3)},
         {FrameKind::kPing, UINT64_MAX, ""},
