@@ -151,6 +151,7 @@ TEST_F(SessionAnnouncementTest, SmallRequestsAreNotHeldUp) {
 
 TEST_F(SessionAnnouncementTest, AnErrorBeforeTheEndIsConfirmedAndNoMoreIsSent) {
   std::vector<PeerFrame::Kind> later;
+  absl::Notification is_confirmed;
   PlayAll([&](SessionPeer& peer) {
     peer.Read();
     peer.Write({AnnouncementsHelloFrame()});
@@ -158,13 +159,18 @@ TEST_F(SessionAnnouncementTest, AnErrorBeforeTheEndIsConfirmedAndNoMoreIsSent) {
     peer.Write({CreditFrame(request.number, 1000)});
     EXPECT_EQ(peer.Read()->kind, PeerFrame::kChunk);
     peer.Write({ErrorFrame(request.number, grpc::StatusCode::INVALID_ARGUMENT, "enough")});
-    while (const std::optional<PeerFrame> frame = peer.Read()) later.push_back(frame->kind);
+    while (const std::optional<PeerFrame> frame = peer.Read()) {
+      later.push_back(frame->kind);
+      if (later.size() == 1) is_confirmed.Notify();
+    }
+    if (later.empty()) is_confirmed.Notify();
     return grpc::Status::OK;
   });
   Connect();
 
   EXPECT_THAT(client_->Execute(Large()).status().message(), HasSubstr("enough"));
 
+  is_confirmed.WaitForNotification();
   End();
   EXPECT_THAT(later, ElementsAre(PeerFrame::kCancel));
 }
