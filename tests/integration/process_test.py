@@ -556,8 +556,10 @@ class ProcessTest(unittest.TestCase):
         daemon = self.start("--max_message_bytes=1048576")
         for name in "gxt":
             save_array(self.directory / f"{name}.npy", [1.0] * 300000)
-        run = subprocess.run(self.l1_command(daemon, write_inputs=False), capture_output=True,
-                             text=True, timeout=60)
+        # Where the target lists several daemons, requests are calls.
+        command = self.l1_command(daemon, write_inputs=False)
+        command[1] += f",{daemon.target}"
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 1)
         self.assertIn("INVALID_ARGUMENT: the message has 3600", run.stderr)
         self.assertIn("--max_message_bytes", run.stderr)
