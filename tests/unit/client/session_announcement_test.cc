@@ -271,7 +271,7 @@ TEST_F(SessionAnnouncementTest, WhatCannotBeAnnouncedIsACall) {
   Request request = Large();
   request.idempotency_key = "key";
   // Far too many nodes for a frame.
-  Request program = Large();
+  Request program = ScaleOf({1});
   for (int i = 0; i < 20'000; ++i) {
     program.invocations.push_back(
         {.operator_name = "Scale", .inputs = {{"x", OutputOf{.invocation = 0}}}});
