@@ -97,16 +97,18 @@ TEST(OutgoingMessagesTest, APartGoesWithEachMessageAndAnswersTakeTurns) {
 
 TEST(OutgoingMessagesTest, WhatIsLeftOfAnAnswerCanBeForgotten) {
   OutgoingMessages outgoing;
-  outgoing.AddInParts(1, SlicesOf({std::string(3 * kPart, 'a')}));
+  outgoing.AddInParts(1, SlicesOf({std::string(2 * kPart, 'a')}));
   outgoing.AddInParts(2, SlicesOf({std::string(kPart, 'b')}));
+  outgoing.AddInParts(3, SlicesOf({std::string(3 * kPart, 'c')}));
   EXPECT_THAT(Take(outgoing).frames, ElementsAre(Pair(FrameKind::kPart, 1)));
 
-  EXPECT_TRUE(outgoing.EraseInParts(1));
-  EXPECT_FALSE(outgoing.EraseInParts(1));
+  EXPECT_TRUE(outgoing.EraseInParts(3));
   EXPECT_FALSE(outgoing.EraseInParts(3));
+  EXPECT_FALSE(outgoing.EraseInParts(4));
 
-  EXPECT_EQ(outgoing.size(), 1u);
+  EXPECT_EQ(outgoing.size(), 2u);
   EXPECT_THAT(Take(outgoing).frames, ElementsAre(Pair(FrameKind::kAnswer, 2)));
+  EXPECT_THAT(Take(outgoing).frames, ElementsAre(Pair(FrameKind::kAnswer, 1)));
   EXPECT_TRUE(outgoing.empty());
 }
 
