@@ -29,8 +29,12 @@ class CallCounter {
   // then: whoever removes the last one could not tell a counter that is gone by then.
   int64_t AwaitNone(absl::Duration timeout) const {
     const absl::Time deadline = absl::Now() + timeout;
-    while (count_.load() > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-    return count_.load();
+    int64_t count = 0;
+    // Once there were none, a look that is not zero is AddUnless's, which takes it back.
+    while ((count = count_.load()) > 0 && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return count;
   }
 
  private:

@@ -165,8 +165,8 @@ TEST_F(SessionEndTest, RequestsOfABrokenSessionAreRepeatedAsThoseOfBrokenCalls) 
       return c.end;
     });
     server_.set_execute([&](auto* context, const auto& request, auto* response) {
-      ++num_calls_;
       repeated = request.identity();
+      ++num_calls_;
       return TestServer::Echo(context, request, response);
     });
 
