@@ -76,9 +76,10 @@ Peers::Peers(std::vector<std::string> flags) {
   setenv("OPSERVE_HOST_DEVICES", "1", 1);  // so that it has all cores
   std::string pattern = "/tmp/opserve-benchmark-XXXXXX";
   directory_ = mkdtemp(pattern.data());
-  flags.insert(flags.end(), {absl::StrCat("--listen=", OurUnix(), ",", OurTcp()),
-                             "--admin_listen=none", "--metrics_listen=none", "--drain_delay=0s",
-                             "--log_level=off", "--pinned_pool_bytes=1073741824"});
+  flags.insert(flags.end(),
+               {absl::StrCat("--listen=", OurUnix(), ",", OurTcp()), "--admin_listen=none",
+                "--metrics_listen=none", "--drain_delay=0s", "--log_level=off",
+                "--pinned_pool_bytes=1073741824", "--workspace_max_bytes=3221225472"});
   daemon_.emplace(std::move(flags));
   raw_ = fork();
   if (raw_ != 0) return;

@@ -349,8 +349,8 @@ void Run(const std::set<std::string>& sections) {
   if (wants("huge")) {
     CompareThroughput(peers, {"T5", "64 MiB, Unix", 64 * kMi, true, 1, 6, true}, 1.0);
     CompareThroughput(peers, {"T5", "64 MiB, TCP", 64 * kMi, false, 1, 6, true}, 1.0);
-    CompareThroughput(peers, {"T5", "512 MiB, Unix", 512 * kMi, true, 1, 1, true}, 1.0);
     CompareBeside(peers);
+    CompareThroughput(peers, {"T5", "512 MiB, Unix", 512 * kMi, true, 1, 1, true}, 1.0);
     CompareThroughput(peers, {"T5", "512 MiB, TCP", 512 * kMi, false, 1, 1, true}, 1.0);
   }
   if (wants("program")) CompareProgram(peers);
