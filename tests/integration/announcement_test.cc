@@ -52,11 +52,11 @@ class AnnouncementTest : public LaunchCountingTest {
     return CreditOf(frame);
   }
 
-  // Sends payloads of `sizes`, which are `bytes` together, in chunks of at most `chunk` bytes; the
-  // end, or another frame before it that is no credit.
-  static TestFrame SendPayloads(TestSession& session, uint64_t number,
-                                const std::vector<uint64_t>& sizes, const std::string& bytes,
-                                uint64_t chunk) {
+  // Sends payloads of `sizes`, which are `bytes` together, in chunks of at most `chunk` bytes. A
+  // frame that came before all were sent and is no credit; else none.
+  static TestFrame SendChunks(TestSession& session, uint64_t number,
+                              const std::vector<uint64_t>& sizes, const std::string& bytes,
+                              uint64_t chunk) {
     uint64_t credit = 0, sent = 0;
     for (const uint64_t size : sizes) {
       for (uint64_t left = size; left > 0;) {
@@ -72,7 +72,14 @@ class AnnouncementTest : public LaunchCountingTest {
         credit -= part;
       }
     }
-    return session.ReceiveEnd();
+    return {};
+  }
+  // The same, and how the request ended.
+  static TestFrame SendPayloads(TestSession& session, uint64_t number,
+                                const std::vector<uint64_t>& sizes, const std::string& bytes,
+                                uint64_t chunk) {
+    const TestFrame early = SendChunks(session, number, sizes, bytes, chunk);
+    return early.kind != 0 ? early : session.ReceiveEnd();
   }
 
   static std::vector<uint64_t> OnesSizes(int64_t count) {
@@ -358,19 +365,8 @@ TEST_F(AnnouncementTest, ACancelEndsAnAnswerThatIsBeingSent) {
   const auto stub = NewStub(daemon.target());
   TestSession session(*stub, /*says_hello=*/true, kTakesParts);
   session.Send(AnnounceOnes(1, kLarge));
-  const std::string bytes = OnesBytes(kLarge);
-  uint64_t sent = 0, credit = 0;
-  for (const uint64_t size : OnesSizes(kLarge)) {
-    for (const uint64_t end = sent + size; sent < end;) {
-      if (credit == 0) credit = ReceiveCredit(session, 1);
-      ASSERT_GT(credit, 0u);
-      const uint64_t part = std::min({end - sent, kChunk, credit});
-      session.Send(FrameBytes(kChunkFrame, 1, bytes.substr(sent, part)));
-      sent += part;
-      credit -= part;
-    }
-  }
-  TestFrame frame;
+  TestFrame frame = SendChunks(session, 1, OnesSizes(kLarge), OnesBytes(kLarge), kChunk);
+  ASSERT_EQ(frame.kind, 0) << ErrorOf(frame).message();
   do {
     frame = session.Receive();
   } while (frame.kind == kCreditFrame);
