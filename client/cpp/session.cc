@@ -468,26 +468,24 @@ void Session::AddRequests() {
   const absl::Time now = absl::Now();
   while (!unsent_.empty() && sent_.size() < max_requests_) {
     const auto next = unsent_.begin();
-    const Unsent& request = next->second;
+    Unsent& request = next->second;
     const std::string start = codec::WriteRequestStart(
         {.timeout = request.deadline - now, .traceparent = request.traceparent});
     // The ping has its place.
     if (!FitsBatch(start.size() + request.bytes() + codec::kFrameHeaderBytes)) break;
-    if (next->second.announcement != nullptr) {
+    if (request.announcement != nullptr) {
       writer_.Add(codec::FrameKind::kAnnouncement, next->first,
-                  start + next->second.announcement->header());
-      sent_.emplace(next->first, Sent{request.request, request.deadline});
-      chunks_[next->first] = std::move(next->second.announcement);
-      unsent_bytes_ -= chunks_[next->first]->header().size();
-      unsent_.erase(next);
-      continue;
+                  start + request.announcement->header());
+    } else {
+      // (The client's own buffers are never compressed, so gRPC has their slices.)
+      codec::Slices body;
+      codec::TakeSlices(*request.body, &body).IgnoreError();
+      writer_.Add(codec::FrameKind::kRequest, next->first, start, body);
     }
-    // (The client's own buffers are never compressed, so gRPC has their slices.)
-    codec::Slices body;
-    codec::TakeSlices(*request.body, &body).IgnoreError();
-    writer_.Add(codec::FrameKind::kRequest, next->first, start, body);
     sent_.emplace(next->first, Sent{request.request, request.deadline});
-    EraseUnsent(next);
+    unsent_bytes_ -= request.bytes();
+    if (request.announcement != nullptr) chunks_[next->first] = std::move(request.announcement);
+    unsent_.erase(next);
   }
   // What follows a request that is alone, or one that fills a message, need not wait for it.
   if (!sent_.contains(first) || sent_.size() == 1 || !FitsBatch(0)) return;

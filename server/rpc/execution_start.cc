@@ -127,30 +127,10 @@ absl::Status CheckResults(const ExecuteContext& context, const ExecutionInput& i
                                  : CheckResponseFits(program, context.max_response_bytes);
 }
 
-absl::StatusOr<ProgramCall> BindAdmitted(const ExecuteContext& context, const ExecutionInput& input,
-                                         absl::Span<const uint64_t> payload_bytes,
-                                         absl::Span<const std::shared_ptr<ResidentTensor>> apart) {
-  const v1::ExecuteRequest& header = input.header;
-  if (header.has_prepared() || header.has_identity() || !header.idempotency_key().empty()) {
-    return InvalidCall("", "",
-                       "a request with a prepared program, an identity or an idempotency_key "
-                       "cannot be announced");
-  }
-  OPSERVE_RETURN_IF_ERROR(CheckMayCall(input));
-  const auto find_resident = [&](absl::string_view handle) {
-    return context.residents->Find(input.tenant->id(), handle, absl::Now());
-  };
-  const auto find_region = [&](const v1::SharedMemoryRange& range) {
-    return FindRegion(context, input, range);
-  };
-  OPSERVE_ASSIGN_OR_RETURN(
-      ProgramCall bound, BindApart(header, payload_bytes, apart, *context.operators, context.limits,
-                                   find_resident, find_region));
-  OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *bound.program));
-  return bound;
-}
-
-absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionInput& input) {
+// `apart`: the payloads of a message that has none itself, as in BindApart, and their bytes.
+absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionInput& input,
+                                 absl::Span<const uint64_t> bytes_apart = {},
+                                 absl::Span<const std::shared_ptr<ResidentTensor>> apart = {}) {
   OPSERVE_RETURN_IF_ERROR(CheckMayCall(input));
   const bool is_prepared = input.header.has_prepared();
   if (input.known != nullptr && !is_prepared && IsAvailable(*input.known->program)) {
@@ -160,7 +140,7 @@ absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionI
     OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *call.program));
     return call;
   }
-  absl::InlinedVector<uint64_t, 8> payload_bytes;
+  absl::InlinedVector<uint64_t, 8> payload_bytes(bytes_apart.begin(), bytes_apart.end());
   for (const codec::Payload& payload : input.message.payloads()) {
     payload_bytes.push_back(payload.size);
   }
@@ -170,11 +150,12 @@ absl::StatusOr<ProgramCall> Bind(const ExecuteContext& context, const ExecutionI
   const auto find_region = [&](const v1::SharedMemoryRange& range) {
     return FindRegion(context, input, range);
   };
-  OPSERVE_ASSIGN_OR_RETURN(
-      ProgramCall bound, is_prepared ? BindPrepared(context, *input.tenant, input.header,
-                                                    payload_bytes, find_resident, find_region)
-                                     : BindProgram(input.header, payload_bytes, *context.operators,
-                                                   context.limits, find_resident, find_region));
+  OPSERVE_ASSIGN_OR_RETURN(ProgramCall bound,
+                           is_prepared
+                               ? BindPrepared(context, *input.tenant, input.header, payload_bytes,
+                                              find_resident, find_region)
+                               : BindApart(input.header, payload_bytes, apart, *context.operators,
+                                           context.limits, find_resident, find_region));
   // Of a prepared program this was checked once.
   if (!is_prepared) OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *bound.program));
   if (input.programs != nullptr && input.known == nullptr) {
@@ -579,7 +560,13 @@ std::optional<ProgramCall> Admit(ExecuteContext& context, ExecutionInput& input,
                                  absl::Span<const std::shared_ptr<ResidentTensor>> apart,
                                  const OnExecutionEnd& on_end) {
   if (!LetIn(context, input, on_end)) return std::nullopt;
-  absl::StatusOr<ProgramCall> bound = BindAdmitted(context, input, payload_bytes, apart);
+  const v1::ExecuteRequest& header = input.header;
+  absl::StatusOr<ProgramCall> bound =
+      header.has_prepared() || header.has_identity() || !header.idempotency_key().empty()
+          ? InvalidCall("", "",
+                        "a request with a prepared program, an identity or an idempotency_key "
+                        "cannot be announced")
+          : Bind(context, input, payload_bytes, apart);
   if (bound.ok()) return *std::move(bound);
   RefuseAdmitted(context, input, bound.status(), on_end);
   return std::nullopt;

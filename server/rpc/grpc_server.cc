@@ -166,6 +166,8 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   execute_.max_response_bytes = config.max_message_bytes;
   execute_.default_deadline = config.default_deadline;
   execute_.max_deadline = config.max_deadline;
+  execute_.upload_stall_timeout = config.upload_stall_timeout;
+  execute_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
   execute_.stream_window = config.stream_window;
   execute_.run = absl::BytesToHexString(RandomBytes(8));
   execute_.sessions = &sessions_;
@@ -182,8 +184,6 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
   tensors_.max_chunk_bytes = config.max_message_bytes - kChunkHeaderBytes;
   tensors_.max_deadline = config.max_deadline;
   tensors_.upload_stall_timeout = config.upload_stall_timeout;
-  execute_.upload_stall_timeout = config.upload_stall_timeout;
-  execute_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
   tensors_.upload_min_bytes_per_second = config.upload_min_bytes_per_second;
   tensors_.transfers = &transfers_;
   tensors_.is_draining = &execute_.is_draining;
