@@ -13,11 +13,6 @@ std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
   const bool is_large = body->Length() > Session::kWhole;
   // A large one may fit no call: if the session has just ended, it goes to the next one.
   for (int tries = is_large ? 2 : 1; tries > 0; --tries) {
-    std::optional<Announcement> announcement;
-    if (is_large) {
-      announcement = Announcement::Of(*body);
-      if (!announcement) return std::nullopt;
-    }
     std::shared_ptr<Session> session = Current(is_large);
     if (session == nullptr) return std::nullopt;
     switch (session->PlaceFor(body->Length())) {
@@ -28,6 +23,11 @@ std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
         continue;
       case Session::Place::kFree:
         break;
+    }
+    std::optional<Announcement> announcement;
+    if (is_large) {
+      announcement = Announcement::Of(*body);
+      if (!announcement) return std::nullopt;
     }
     const uint64_t number = session->Enter(request, body, std::move(announcement), deadline,
                                            transport_.TraceParent(), is_poller);

@@ -20,6 +20,7 @@ if not os.environ.get("OPSERVE_INSTALLED"):  # set it to test the package as ins
     sys.path.insert(0, str(ROOT / "client/python"))
 
 import opserve  # noqa: E402
+from opserve import _wire  # noqa: E402
 
 
 def script_environment(**variables):
@@ -124,6 +125,8 @@ class ScriptedServer:
 
         class Handler(grpc.GenericRpcHandler):
             def service(self, details):
+                if details.method == _wire.SESSION:
+                    return None  # it knows no sessions
                 return grpc.unary_unary_rpc_method_handler(server._answer)
 
         return Handler()

@@ -12,7 +12,9 @@ import opserve.torch
 import opserve.torch.optim
 import pytest
 import torch
-from opserve import _wire
+from opserve import _wire, errors
+from opserve._session import SessionCall
+from opserve._sessions import Sessions
 from torch import nn
 from torch.nn import functional as F
 from torch_models import CASES
@@ -108,6 +110,35 @@ class LosingMethod:
         if not self._channel.loses(self._method):
             return answer
         return LostStream(answer)
+
+
+class LosingSessions:
+    """The sessions of a client, but that the first answer is lost with its session.
+
+    Attributes:
+        lost: how many were.
+    """
+
+    def __init__(self, real: Sessions) -> None:
+        self._real = real
+        self.lost = 0
+
+    def enter(self, message: bytes, seconds: float) -> Optional[SessionCall]:
+        call = self._real.enter(message, seconds)
+        if call is None or self.lost:
+            return call
+        self.lost += 1
+        return LostSessionCall(call)
+
+
+class LostSessionCall(SessionCall):
+    def __init__(self, real: SessionCall) -> None:
+        super().__init__(real._session, real._entry)
+        self._real = real
+
+    def read(self) -> Optional[bytes]:
+        super().read()
+        raise errors.make_error(grpc.StatusCode.UNAVAILABLE, "the session broke: Socket closed")
 
 
 class Later:

@@ -489,6 +489,7 @@ def test_a_step_whose_answer_was_lost_is_not_run_twice(
     def losing(*args: Any) -> None:
         """The first answer within a step is lost."""
         with monkeypatch.context() as patch:
+            patch.setattr(client, "_sessions", None)
             patch.setattr(client, "_connect", lambda: channel)
             run_step(*args)
             backend.synchronize()

@@ -18,7 +18,7 @@ import opserve.torch.optim
 import pytest
 import torch
 from opserve import _wire, errors
-from optim_helpers import LosingChannel, fresh, take_calls  # noqa: F401
+from optim_helpers import LosingChannel, LosingSessions, fresh, take_calls  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
 from watcher import Watcher
@@ -518,16 +518,23 @@ def test_a_lost_daemon_is_an_error_and_a_checkpoint_mends_it(
         training.check()
 
 
+@pytest.mark.parametrize("way", ["call", "session"])
 def test_a_step_whose_answer_is_lost_is_not_run_twice(
-    own: opserve.Client, monkeypatch: pytest.MonkeyPatch
+    own: opserve.Client, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     training = Training(own)
     channel = LosingChannel(own._connect(), _wire.EXECUTE)
+    assert own._sessions is not None
+    sessions = LosingSessions(own._sessions)
     with monkeypatch.context() as patch:
-        patch.setattr(own, "_connect", lambda: channel)
+        if way == "call":
+            patch.setattr(own, "_sessions", None)
+            patch.setattr(own, "_connect", lambda: channel)
+        else:
+            patch.setattr(own, "_sessions", sessions)
         loss = training.step()
         assert loss.item() == pytest.approx(training.eager_step().item(), rel=1e-4)
-    assert channel.lost == [_wire.EXECUTE]
+    assert (channel.lost, sessions.lost) == (([_wire.EXECUTE], 0) if way == "call" else ([], 1))
     training.step()
     training.eager_step()
     training.check()

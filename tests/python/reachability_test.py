@@ -175,7 +175,7 @@ def test_what_may_have_run_is_repeated_as_the_same_request(lost_calls, fate):
         "kept": [program.keep(result)],
     }[fate]
     retry = opserve.Retry(max_attempts=3)
-    with opserve.Client(lost_calls.target, retry=retry) as client:
+    with opserve.Client(lost_calls.target, retry=retry, session=False) as client:
         with pytest.raises(opserve.UnavailableError) as raised:
             client.execute(program, results)
     requests = [_wire.ExecuteRequest.FromString(one) for one in lost_calls.messages]
@@ -348,7 +348,7 @@ def test_a_request_above_the_message_limit_says_what_to_do(start_daemon):
     limit = 2 << 20
     daemon = start_daemon(f"--max_message_bytes={limit}")
     x = np.zeros((1 << 19) + 1, np.float32)
-    with opserve.Client(daemon.target) as client:
+    with opserve.Client(daemon.target, session=False) as client:
         calls = [
             lambda: client.abs(x),
             lambda: client.upload(np.zeros(1 << 20, "f4"), chunk_bytes=4 << 20),
@@ -384,10 +384,11 @@ def test_a_request_above_the_message_limit_says_so_in_asyncio_and_streams(start_
             stream.finish()
 
 
-def test_the_default_limit_is_the_one_in_the_text(client):
+def test_the_default_limit_is_the_one_in_the_text(daemon):
     x = np.broadcast_to(np.float32(1), (1 << 24,)).copy()  # 64 MiB
-    with pytest.raises(opserve.InvalidArgumentError, match=r"67108864 \(64\.0 MiB"):
-        client.abs(x)
+    with opserve.Client(daemon.target, session=False) as client:
+        with pytest.raises(opserve.InvalidArgumentError, match=r"67108864 \(64\.0 MiB"):
+            client.abs(x)
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -80,16 +80,20 @@ class Options:
         return channel_arguments(self.target, self.tls, self.token, self.keepalive)
 
     @property
+    def credentials(self) -> tuple[tuple[str, str], ...]:
+        """Metadata that says whose a call or a session is."""
+        return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
+
+    @property
+    def trace(self) -> str:
+        """W3C traceparent of the next call, "": it has none."""
+        return (self.traceparent() or "") if self.traceparent is not None else ""
+
+    @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Sent with the next call."""
-        metadata = []
-        if self.token is not None:
-            metadata.append(("authorization", f"Bearer {self.token}"))
-        if self.traceparent is not None:
-            text = self.traceparent()
-            if text:
-                metadata.append(("traceparent", text))
-        return tuple(metadata)
+        trace = self.trace
+        return (*self.credentials, ("traceparent", trace)) if trace else self.credentials
 
     def explain(self, error: errors.OpserveError, timeout: Optional[float]) -> None:
         """Adds to an error of a call the daemon it concerns, and the remedy."""
@@ -235,6 +239,8 @@ class Upload:
         self._view = view if view.is_contiguous else _tensors.contiguous(view)
         self._chunk_bytes = chunk_bytes
         self._on_progress = on_progress
+        self._told = threading.Lock()
+        self._done = -1  # bytes that on_progress was told; guarded by _told
         self._header = _wire.UploadRequest()
         self._header.header.dtype = view.dtype
         self._header.header.shape.extend(view.shape)
@@ -251,13 +257,13 @@ class Upload:
             chunk = data[start : start + self._chunk_bytes]
             message.crc32c = _crc32c(chunk)
             yield _frame.join(message, [chunk])
-            if self._on_progress is not None:
-                self._on_progress(start + len(chunk), len(data))
+            self._tell(start + len(chunk))
             message = _wire.UploadRequest()
 
     def read(self, answer: bytes) -> ResidentTensor:
         """The tensor that the daemon made of it."""
         response = _wire.UploadResponse.FromString(answer)
+        self._tell(self._view.span_bytes)  # gRPC's thread may not have come to it
         return ResidentTensor(
             response.handle,
             self._view.dtype,
@@ -265,6 +271,14 @@ class Upload:
             read_time(response.lease_end),
             response.device,
         )
+
+    def _tell(self, done: int) -> None:
+        if self._on_progress is None:
+            return
+        with self._told:
+            if done > self._done:
+                self._done = done
+                self._on_progress(done, self._view.span_bytes)
 
 
 class Download:

@@ -38,12 +38,12 @@ def append(encoded: bytes, payloads: Iterable[Buffer]) -> bytes:
 
 def payload_prefix(size: int) -> bytes:
     """The bytes before a payload of `size` bytes."""
-    return _PAYLOAD_TAG + _varint(size)
+    return _PAYLOAD_TAG + varint(size)
 
 
 def field(number: int, content: bytes) -> bytes:
     """A field of a message, of bytes, text or a message. Its number is at most 15."""
-    return bytes([number << 3 | _LENGTH]) + _varint(len(content)) + content
+    return bytes([number << 3 | _LENGTH]) + varint(len(content)) + content
 
 
 def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
@@ -56,13 +56,13 @@ def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
     payloads: list[memoryview] = []
     start = 0
     while start < len(view):
-        tag, position = _read_varint(view, start)
+        tag, position = read_varint(view, start)
         wire_type = tag & 7
         if wire_type == _LENGTH:
-            size, position = _read_varint(view, position)
+            size, position = read_varint(view, position)
             end = position + size
         elif wire_type == _VARINT:
-            _, end = _read_varint(view, position)
+            _, end = read_varint(view, position)
         elif wire_type == _FIXED32:
             end = position + 4
         elif wire_type == _FIXED64:
@@ -87,7 +87,8 @@ def parse(message: bytes, kind: Any) -> Any:
         raise FrameError(str(error)) from error
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -96,7 +97,8 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
+def read_varint(view: Buffer, position: int) -> tuple[int, int]:
+    """A number at this position, and the position after it. FrameError: there is none."""
     value = shift = 0
     while True:
         if position >= len(view) or shift > 63:

@@ -84,17 +84,38 @@ class _Method:
         )
 
 
+class Status:
+    """How a call or a stream ended, read as a grpc.RpcError."""
+
+    def __init__(self, operation: Any) -> None:
+        """
+        Args:
+            operation: gRPC's ReceiveStatusOnClientOperation, which has ended.
+        """
+        self._operation = operation
+
+    def code(self) -> grpc.StatusCode:
+        return _CODES.get(self._operation.code(), grpc.StatusCode.UNKNOWN)
+
+    def details(self) -> str:
+        details: str = self._operation.details()
+        return details
+
+    def trailing_metadata(self) -> Any:
+        return self._operation.trailing_metadata()
+
+
 class _Call(grpc.RpcError):
     """A call, which one thread at a time reads; and its error. It ends with this object."""
 
     def __init__(self, call: Any) -> None:
         super().__init__()
         self._call = call
-        self._status: Optional[Any] = None
+        self._status: Optional[Status] = None
 
     def __iter__(self) -> Iterator[bytes]:
         _, message, status = self._call.next_event().batch_operations[-3:]
-        self._status = status
+        self._status = Status(status)
         if status.code() != 0:
             raise self
         answer = message.message()
@@ -102,12 +123,11 @@ class _Call(grpc.RpcError):
 
     def code(self) -> grpc.StatusCode:
         assert self._status is not None
-        return _CODES.get(self._status.code(), grpc.StatusCode.UNKNOWN)
+        return self._status.code()
 
     def details(self) -> str:
         assert self._status is not None
-        details: str = self._status.details()
-        return details
+        return self._status.details()
 
     def trailing_metadata(self) -> Any:
         assert self._status is not None

@@ -9,6 +9,7 @@ from typing import Any, Optional
 import grpc
 
 from opserve import errors
+from opserve._session import SessionCall
 
 
 class SentCall:
@@ -21,14 +22,15 @@ class SentCall:
     def __init__(
         self,
         call: Any,
-        repeat: Callable[[errors.OpserveError], bytes],
+        repeat: Callable[[Optional[errors.OpserveError]], bytes],
         succeed: Callable[[], None],
     ) -> None:
         """
         Args:
-            call: of grpc's, an iterator with the answer as its only message.
+            call: of a session's, or of grpc's: an iterator with the answer as its only message.
             repeat: sends the call again as long as that is right, the first time after the error
-                that it is given; waits for the answer. OpserveError: the outcome.
+                that it is given, None: it has run nowhere; waits for the answer. OpserveError: the
+                outcome.
             succeed: is told that the first attempt has succeeded.
         """
         self._call = call
@@ -59,15 +61,22 @@ class SentCall:
         self.wait()
         answer, self._answer = self._answer, None
         failure, self._failure = self._failure, None
-        if answer is None or failure is not None:
-            return self._repeat(failure or errors.without_answer())
+        if answer is None:
+            return self._repeat(failure)
         self._succeed()
         return answer
 
     def _read(self) -> None:
         try:
-            for message in self._call:
-                self._answer = message
+            if isinstance(self._call, SessionCall):
+                self._answer = self._call.read()
+            else:
+                for message in self._call:
+                    self._answer = message
+                if self._answer is None:
+                    self._failure = errors.without_answer()
+        except errors.OpserveError as error:
+            self._failure = error
         except (grpc.RpcError, grpc.FutureCancelledError):
             self._failure = errors.from_rpc_error(self._call)
         self._is_over = True

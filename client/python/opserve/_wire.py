@@ -68,6 +68,8 @@ ReleaseRequest = _message("ReleaseRequest")
 ReleaseResponse = _message("ReleaseResponse")
 SharedMemoryRequest = _message("SharedMemoryRequest")
 SharedMemoryResponse = _message("SharedMemoryResponse")
+SessionHello = _message("SessionHello")
+SessionGoingAway = _message("SessionGoingAway")
 StatusDetails = _message("StatusDetails")
 ErrorDetail = _message("ErrorDetail")
 
@@ -75,6 +77,7 @@ EXECUTE = "/opserve.v1.OperatorService/Execute"
 PREPARE = "/opserve.v1.OperatorService/Prepare"
 RELEASE_PROGRAMS = "/opserve.v1.OperatorService/ReleasePrograms"
 EXECUTE_STREAM = "/opserve.v1.OperatorService/ExecuteStream"
+SESSION = "/opserve.v1.OperatorService/Session"
 LIST_OPERATORS = "/opserve.v1.OperatorService/ListOperators"
 GET_SERVER_STATUS = "/opserve.v1.OperatorService/GetServerStatus"
 UPLOAD = "/opserve.v1.TensorService/Upload"

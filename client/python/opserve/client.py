@@ -30,6 +30,8 @@ from opserve._operators import Operators
 from opserve._request import Request
 from opserve._retry import Repeat, Retry
 from opserve._sent_call import SentCall
+from opserve._session import WHOLE, SessionCall
+from opserve._sessions import Sessions
 from opserve._target import Keepalive, Tls, default_target
 from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Program, Response, Result
@@ -75,6 +77,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         on_receipt: Optional[OnReceipt] = None,
         traceparent: Optional[TraceParent] = None,
         balance: bool = True,
+        session: bool = True,
     ) -> None:
         """Connects to nothing yet.
 
@@ -96,6 +99,8 @@ class Client(_connection.ClientBase, Operators[Any]):
             balance: whether calls go round the daemons of the target. False: to the first one
                 that can be reached, and to another when that one is lost, as resident tensors
                 need it: they are in the memory of one daemon.
+            session: whether small requests travel together over one long stream, a session, instead
+                of in a call each, where there is one daemon that knows sessions.
 
         Raises:
             ValueError: one of these cannot be met.
@@ -119,6 +124,12 @@ class Client(_connection.ClientBase, Operators[Any]):
         # By method, with the channel that they belong to: to make one takes longer than to find it.
         self._methods: dict[str, tuple[Any, Any]] = {}
         self._minder = CallMinder()
+        # None: calls go round several daemons, or there are to be none.
+        self._sessions: Optional[Sessions] = None
+        if session and not options.target.is_balanced:
+            self._sessions = Sessions(
+                self._connect, lambda: options.credentials, lambda: options.trace
+            )
 
     def execute(
         self,
@@ -374,6 +385,8 @@ class Client(_connection.ClientBase, Operators[Any]):
             self._is_closed = True
             return  # the connection is the parent's, and another thread of it may have the lock
         self._shared_memory.close()
+        if self._sessions is not None:
+            self._sessions.stop()
         with self._lock:
             self._is_closed = True
             channel, self._channel = self._channel, None
@@ -383,6 +396,11 @@ class Client(_connection.ClientBase, Operators[Any]):
             one.put(None)
         if channel is not None:
             channel.close()
+
+    def _after_fork_in_child(self) -> None:
+        super()._after_fork_in_child()
+        if self._sessions is not None:
+            self._sessions.keep_after_fork()
 
     def _put_when_closed(self, waiting: queue.SimpleQueue[Any]) -> None:
         """None comes into the queue when the client is closed; at once if it is."""
@@ -444,26 +462,43 @@ class Client(_connection.ClientBase, Operators[Any]):
     ) -> SentCall:
         """As _call, but does not wait for the answer. A repetition has a timeout of its own."""
         seconds = self._options.timeout if timeout is None else timeout
-        call = self._method(method)(
+        call = self._enter(method, message, seconds) or self._method(method)(
             message, timeout=seconds, metadata=self._options.metadata
         )
 
-        def again(failure: errors.OpserveError) -> bytes:
+        def again(failure: Optional[errors.OpserveError]) -> bytes:
             return self._run(self._attempt(method, message), timeout, repeat, failure)
 
         sent = SentCall(call, again, self._policy.record_success)
         self._minder.add(sent, len(message))
         return sent
 
+    def _enter(self, method: str, message: bytes, seconds: float) -> Optional[SessionCall]:
+        """Sends it in a session, if it is a request and there is one."""
+        if method != _wire.EXECUTE or self._sessions is None:
+            return None
+        self._check_usable()
+        return self._sessions.enter(message, seconds)
+
     def _attempt(self, method: str, message: bytes) -> Callable[[float], bytes]:
         def attempt(time_left: float) -> bytes:
+            # A large one may fit no call: what one session has not started goes to the next.
+            for _ in range(2 if len(message) > WHOLE else 1):
+                entered = self._enter(method, message, time_left)
+                if entered is None:
+                    break
+                started = time.monotonic()
+                answer = entered.read()
+                if answer is not None:
+                    return answer
+                time_left -= time.monotonic() - started
             call = self._method(method)(
                 message, timeout=time_left, metadata=self._options.metadata
             )
-            answer: Optional[bytes] = next(iter(call), None)
-            if answer is None:
+            reply: Optional[bytes] = next(iter(call), None)
+            if reply is None:
                 raise errors.without_answer()
-            return answer
+            return reply
 
         return attempt
 

@@ -1,0 +1,650 @@
+"""The client's sessions, beside a daemon that the tests play by proto/SESSION.md, and beside opserved."""
+
+import concurrent.futures
+import contextlib
+import gc
+import queue
+import threading
+import time
+
+import grpc
+import numpy as np
+import opserve
+import pytest
+from integration.await_true import await_true
+from opserve import _wire
+
+from session_client import (
+    ANNOUNCEMENT,
+    ANSWER,
+    CANCEL,
+    CHUNK,
+    CREDIT,
+    ERROR,
+    GOING_AWAY,
+    HELLO,
+    PART,
+    PING,
+    PONG,
+    REQUEST,
+    START,
+    Frame,
+    messages,
+    read,
+    write,
+)
+from watcher import Watcher
+
+SECONDS = 30
+BY_CALL = b"by a call"
+TRACE = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+ONES = np.ones((2, 2), "f4")
+
+
+def hello(daemon="", version=1, features=1, max_requests=64, max_request_bytes=1 << 20):
+    limits = {
+        "max_requests": max_requests,
+        "max_request_bytes": max_request_bytes,
+        "max_message_bytes": 2 << 20,
+    }
+    said = messages.SessionHello(
+        version=version, features=features, daemon=daemon, limits=limits
+    )
+    return Frame(HELLO, 0, said.SerializeToString())
+
+
+def going_away(last_request):
+    said = messages.SessionGoingAway(last_request=last_request)
+    return Frame(GOING_AWAY, 0, said.SerializeToString())
+
+
+def error(number, code, text="told"):
+    status = messages.StatusDetails(code=code.value[0], message=text)
+    return Frame(ERROR, number, status.SerializeToString())
+
+
+class Peer:
+    """The daemon's side of a session, as a test plays it."""
+
+    def __init__(self, messages_of_client):
+        self._incoming = queue.SimpleQueue()
+        self._outgoing = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(messages_of_client,), daemon=True).start()
+
+    def _read(self, messages_of_client):
+        # The iterator of a stream that is cancelled ends, or raises what has no public class.
+        with contextlib.suppress(Exception):
+            for message in messages_of_client:
+                for frame in read(message):
+                    self._incoming.put(frame)
+        self._incoming.put(None)
+        self.end()
+
+    def next(self, kind=None):
+        """The client's next frame. None: it has closed its side, or cancelled the stream."""
+        frame = self._incoming.get(timeout=SECONDS)
+        assert kind is None or frame.kind == kind, frame
+        return frame
+
+    def say(self, *frames):
+        self._outgoing.put(write(*frames))
+
+    def end(self, outcome=None):
+        """`outcome`: None, or a status code."""
+        self._outgoing.put(outcome)
+
+    def answers(self, context):
+        while True:
+            said = self._outgoing.get()
+            if said is None:
+                return
+            if isinstance(said, grpc.StatusCode):
+                context.abort(said, "scripted end")
+            yield said
+
+
+class PlayedDaemon:
+    """Answers calls with BY_CALL, and has a Peer for each session."""
+
+    def __init__(self, path):
+        self.peers = queue.SimpleQueue()
+        self.hellos = []  # of the next sessions, in place of the usual one; None: silence
+        self.calls = 0
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(32))
+        self._server.add_generic_rpc_handlers((self._handler(),))
+        self.target = f"unix:{path}/played.sock"
+        self._server.add_insecure_port(self.target)
+        self._server.start()
+
+    def _handler(self):
+        daemon = self
+
+        def call(message, context):
+            daemon.calls += 1
+            return BY_CALL
+
+        def session(messages_of_client, context):
+            first = daemon.hellos.pop(0) if daemon.hellos else hello()
+            if isinstance(first, grpc.StatusCode):
+                context.abort(first, "scripted end")
+            peer = Peer(messages_of_client)
+            peer.next(HELLO)
+            daemon.peers.put(peer)
+            if first is not None:
+                peer.say(first)
+            yield from peer.answers(context)
+
+        class Handler(grpc.GenericRpcHandler):
+            def service(self, details):
+                if details.method == _wire.SESSION:
+                    return grpc.stream_stream_rpc_method_handler(session)
+                if details.method == _wire.EXECUTE:
+                    return grpc.unary_unary_rpc_method_handler(call)
+                return None
+
+        return Handler()
+
+    def stop(self):
+        self._server.stop(None).wait()
+
+
+@pytest.fixture
+def played(tmp_path):
+    daemon = PlayedDaemon(tmp_path)
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture
+def connect(played):
+    clients = []
+
+    def connect(**options):
+        once = opserve.Retry(max_attempts=1)
+        clients.append(opserve.Client(played.target, retry=once, **options))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def threads():
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        yield pool
+
+
+def execute(client, message=b"", timeout=SECONDS):
+    return client._call(_wire.EXECUTE, message, timeout)
+
+
+def body_of(frame):
+    """The ExecuteRequest of a request's frame."""
+    _, trace_bytes = START.unpack_from(frame.body)
+    return frame.body[START.size + trace_bytes :]
+
+
+@pytest.fixture
+def open_session(played, threads):
+    """Has a client make its first call and open a session: the daemon's side of it."""
+
+    def open_session(client):
+        assert execute(client) == BY_CALL
+        second = threads.submit(execute, client, b"second")
+        peer = played.peers.get(timeout=SECONDS)
+        request = peer.next(REQUEST)
+        assert body_of(request) == b"second"
+        assert played.peers.get(timeout=SECONDS).next() is None  # the probe has said hello only
+        peer.say(Frame(ANSWER, request.number, b"answer"))
+        assert second.result(SECONDS) == b"answer"
+        played.calls = 0
+        return peer
+
+    return open_session
+
+
+def test_answers_come_in_any_order(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    bodies = [b"%d" % i for i in range(16)]
+    calls = [threads.submit(execute, client, body) for body in bodies]
+    requests = [peer.next(REQUEST) for _ in calls]
+    assert sorted(map(body_of, requests)) == sorted(bodies)
+    for request in reversed(requests):
+        peer.say(Frame(ANSWER, request.number, body_of(request) * 2))
+    assert [call.result(SECONDS) for call in calls] == [body * 2 for body in bodies]
+
+
+def test_answers_may_come_in_one_message(connect, open_session):
+    client = connect()
+    peer = open_session(client)
+    sent = [client._send(_wire.EXECUTE, b"%d" % i, SECONDS) for i in range(16)]
+    requests = [peer.next(REQUEST) for _ in sent]
+    peer.say(*(Frame(ANSWER, one.number, body_of(one)) for one in requests))
+    assert [one.result() for one in sent] == [b"%d" % i for i in range(16)]
+
+
+def test_a_request_has_its_time_and_its_trace(connect, open_session, threads):
+    traces = [None, "", TRACE]
+    client = connect(traceparent=lambda: traces.pop())
+    traces += [None, None]
+    peer = open_session(client)
+    for expected in (TRACE, "", ""):
+        call = threads.submit(execute, client, b"x", 2.5)
+        request = peer.next(REQUEST)
+        microseconds, trace_bytes = START.unpack_from(request.body)
+        assert 2_000_000 < microseconds <= 2_500_000
+        assert request.body[START.size :] == expected.encode() + b"x"
+        assert trace_bytes == len(expected)
+        peer.say(Frame(ANSWER, request.number, b"answer"))
+        assert call.result(SECONDS) == b"answer"
+
+
+def test_an_error_is_that_of_its_request_alone(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    calls = [threads.submit(execute, client) for _ in range(3)]
+    requests = [peer.next(REQUEST) for _ in calls]
+    refused = error(requests[1].number, grpc.StatusCode.NOT_FOUND)
+    peer.say(refused, *(Frame(ANSWER, one.number, b"answer") for one in requests[::2]))
+    outcomes = [call.exception(SECONDS) or call.result() for call in calls]
+    assert sorted(map(str, outcomes)) == ["NOT_FOUND: told", "b'answer'", "b'answer'"]
+
+
+def test_a_ping_is_answered(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    call = threads.submit(execute, client)
+    request = peer.next(REQUEST)
+    peer.say(Frame(PING, 7))
+    assert peer.next() == Frame(PONG, 7)
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+@pytest.mark.parametrize(
+    "options", [{"session": False}, {"target": "list"}], ids=["not wanted", "several daemons"]
+)
+def test_calls_remain_calls(played, options):
+    if "target" in options:
+        options = {"target": f"{played.target},{played.target}"}
+    with opserve.Client(**{"target": played.target, **options}) as client:
+        assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
+    assert played.peers.empty()
+
+
+def test_what_is_too_large_or_too_much_is_a_call(played, connect, open_session, threads):
+    played.hellos = [hello(max_requests=1, max_request_bytes=1000)]
+    client = connect()
+    peer = open_session(client)
+    assert execute(client, bytes(1000)) == BY_CALL
+    call = threads.submit(execute, client)
+    request = peer.next(REQUEST)
+    assert execute(client) == BY_CALL
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+@pytest.mark.parametrize("is_reader", [True, False], ids=["reader", "another waits"])
+def test_a_deadline_ends_a_request_and_nothing_else(connect, open_session, threads, is_reader):
+    client = connect()
+    peer = open_session(client)
+    if not is_reader:
+        other = threads.submit(execute, client)
+        first = peer.next(REQUEST)
+    late = threads.submit(execute, client, b"late", 0.2)
+    request = peer.next(REQUEST)
+    assert isinstance(late.exception(SECONDS), opserve.DeadlineExceededError)
+    assert peer.next() == Frame(CANCEL, request.number)
+    if is_reader:
+        other = threads.submit(execute, client)
+        first = peer.next(REQUEST)
+    peer.say(Frame(ANSWER, request.number, b"late"))
+    peer.say(Frame(ANSWER, first.number, b"answer"))
+    assert other.result(SECONDS) == b"answer"
+
+
+def test_a_daemon_that_says_no_hello_costs_a_moment(played, connect):
+    played.hellos = [None]
+    client = connect()
+    assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
+
+
+def test_a_request_that_nobody_needs_is_cancelled(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    sent = client._send(_wire.EXECUTE, b"unwanted", SECONDS)
+    unwanted = peer.next(REQUEST)
+    del sent
+    gc.collect()
+    call = threads.submit(execute, client)
+    assert peer.next() == Frame(CANCEL, unwanted.number)
+    request = peer.next(REQUEST)
+    peer.say(error(unwanted.number, grpc.StatusCode.CANCELLED))
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+def test_what_a_daemon_that_goes_away_has_not_started_is_sent_as_a_call(
+    connect, open_session, threads
+):
+    client = connect()
+    peer = open_session(client)
+    calls = [threads.submit(execute, client, b"%d" % i) for i in range(4)]
+    requests = [peer.next(REQUEST) for _ in calls]
+    peer.say(going_away(requests[1].number))
+    taken = {body_of(one) for one in requests[:2]}
+    await_true(lambda: sum(call.done() for call in calls) == 2, "two calls are made")
+    peer.say(*(Frame(ANSWER, one.number, b"answer") for one in requests[:2]))
+    for i, call in enumerate(calls):
+        assert call.result(SECONDS) == (b"answer" if b"%d" % i in taken else BY_CALL)
+    assert peer.next() is None  # the client has closed its side
+    assert execute(client) == BY_CALL
+
+
+BREAKS = {
+    "a second hello": hello(),
+    "an answer to nothing": Frame(ANSWER, 1 << 40, b""),
+    "a part of nothing": Frame(PART, 1 << 40, b"part"),
+    "a credit for nothing": Frame(CREDIT, 1 << 40, bytes(8)),
+    "a client's frame": Frame(CANCEL, 1),
+    "an error that is none": Frame(ERROR, 0, b"\xff"),
+    "a going-away that is none": Frame(GOING_AWAY, 0, b"\xff"),
+}
+
+
+@pytest.mark.parametrize("frame", BREAKS.values(), ids=BREAKS)
+def test_a_daemon_that_breaks_the_protocol_gets_calls(connect, open_session, threads, frame):
+    client = connect()
+    peer = open_session(client)
+    call = threads.submit(execute, client)
+    request = peer.next(REQUEST)
+    if frame.kind == ERROR:
+        frame = frame._replace(number=request.number)
+    peer.say(frame)
+    assert isinstance(call.exception(SECONDS), opserve.InternalError)
+    assert peer.next() is None
+    assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
+
+
+@pytest.mark.parametrize(
+    "first",
+    [Frame(PONG, 1), hello(version=0), hello(max_requests=0), grpc.StatusCode.UNIMPLEMENTED],
+    ids=["another frame", "no version", "no requests", "sessions are unknown"],
+)
+def test_a_daemon_without_sessions_gets_calls(played, connect, first):
+    played.hellos = [first]
+    client = connect()
+    assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
+    assert client._sessions._is_given_up
+
+
+def test_a_proxy_that_balances_gets_calls(played, connect):
+    played.hellos = [hello("one"), hello("another")]
+    client = connect()
+    assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
+    assert [played.peers.get(timeout=SECONDS).next() for _ in range(2)] == [None, None]
+
+
+def test_a_stream_that_breaks_is_a_lost_connection(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    call = threads.submit(execute, client)
+    peer.next(REQUEST)
+    peer.end(grpc.StatusCode.RESOURCE_EXHAUSTED)
+    failure = call.exception(SECONDS)
+    assert isinstance(failure, opserve.UnavailableError)
+    assert "lost the connection" in str(failure) and "the session broke: scripted end" in str(failure)
+    assert not failure.from_daemon
+    assert execute(client) == BY_CALL
+
+
+def test_a_client_asks_after_a_break_whether_the_session_is_open(
+    connect, open_session, threads, monkeypatch
+):
+    client = connect()
+    peer = open_session(client)
+    client._sessions._current.last_event -= 10
+    call = threads.submit(execute, client)
+    ping = peer.next(PING)
+    peer.say(Frame(PONG, ping.number))
+    request = peer.next(REQUEST)
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+def test_close_waits_for_nobody(connect, open_session):
+    client = connect()
+    peer = open_session(client)
+    sent = [client._send(_wire.EXECUTE, b"", SECONDS) for _ in range(3)]
+    for _ in sent:
+        peer.next(REQUEST)
+    client.close()
+    assert peer.next() is None
+
+
+def test_requests_that_nobody_needs_do_not_fill_a_session(played, connect, open_session, threads):
+    played.hellos = [hello(max_requests=2)]
+    client = connect()
+    peer = open_session(client)
+    sent = [client._send(_wire.EXECUTE, b"", SECONDS) for _ in range(2)]
+    numbers = [peer.next(REQUEST).number for _ in sent]
+    del sent
+    gc.collect()
+    assert execute(client) == BY_CALL
+    assert sorted(peer.next(CANCEL).number for _ in numbers) == numbers
+    peer.say(*(error(number, grpc.StatusCode.CANCELLED) for number in numbers))
+    client._sessions._current.last_event -= 10
+    call = threads.submit(execute, client)
+    peer.say(Frame(PONG, peer.next(PING).number))
+    request = peer.next(REQUEST)
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+def test_close_ends_what_is_in_progress(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    calls = [threads.submit(execute, client) for _ in range(3)]
+    for _ in calls:
+        peer.next(REQUEST)
+    unread = client._send(_wire.EXECUTE, b"", SECONDS)
+    client.close()
+    for call in calls:
+        assert isinstance(call.exception(SECONDS), (opserve.CancelledError, opserve.ClosedError))
+    with pytest.raises(opserve.CancelledError):
+        unread.result()
+    with pytest.raises(opserve.ClosedError):
+        execute(client)
+
+
+def test_a_client_that_is_gone_leaves_no_session(connect, open_session, played):
+    client = opserve.Client(played.target)
+    peer = open_session(client)
+    del client
+    gc.collect()
+    assert peer.next() is None
+
+
+MOST_CHUNK = 256 << 10
+PAYLOADS = [b"a" * 1_000_000, b"", b"b" * 300_000]
+LARGE = messages.ExecuteRequest(want_receipt=True, payloads=PAYLOADS).SerializeToString()
+
+
+def credit(number, amount):
+    return Frame(CREDIT, number, amount.to_bytes(8, "little"))
+
+
+def check_announcement(frame):
+    """Of LARGE: its number."""
+    assert frame.kind == ANNOUNCEMENT
+    body = body_of(frame)
+    sizes = [len(payload) for payload in PAYLOADS]
+    assert list(np.frombuffer(body[:4], "<u4")) == [len(sizes)]
+    assert list(np.frombuffer(body[4 : 4 + 8 * len(sizes)], "<u8")) == sizes
+    header = messages.ExecuteRequest.FromString(body[4 + 8 * len(sizes) :])
+    assert header == messages.ExecuteRequest(want_receipt=True)
+    return frame.number
+
+
+def chunks(peer, number, amount):
+    """Chunks of a request, which have so many bytes together."""
+    found = []
+    while amount > 0:
+        frame = peer.next(CHUNK)
+        assert frame.number == number and 0 < len(frame.body) <= MOST_CHUNK
+        found.append(frame.body)
+        amount -= len(frame.body)
+    assert amount == 0
+    return found
+
+
+def test_payloads_of_a_large_request_come_as_the_daemon_takes_them(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    call = threads.submit(execute, client, LARGE)
+    number = check_announcement(peer.next())
+    peer.say(credit(number, 300_000))
+    received = chunks(peer, number, 300_000)
+    assert len(received) == 2
+    small = threads.submit(execute, client, b"small")  # no chunk comes before it
+    request = peer.next(REQUEST)
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert small.result(SECONDS) == b"answer"
+    for amount in (1, 699_998, 2, 1 << 30):
+        peer.say(credit(number, amount))
+        received += chunks(peer, number, min(amount, 1_300_000 - sum(map(len, received))))
+    assert b"".join(received) == b"".join(PAYLOADS)
+    assert not any(b"a" in one and b"b" in one for one in received)
+    peer.say(Frame(PART, number, b"an "), Frame(PART, number, b"answer "))
+    peer.say(Frame(ANSWER, number, b"in parts"))
+    assert call.result(SECONDS) == b"an answer in parts"
+
+
+def test_large_requests_send_chunks_in_turn(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    calls = [threads.submit(execute, client, LARGE) for _ in range(2)]
+    numbers = [check_announcement(peer.next()) for _ in calls]
+    peer.say(*(credit(number, 2 * MOST_CHUNK) for number in numbers))
+    order = [peer.next(CHUNK).number for _ in range(4)]
+    assert sorted(order[:2]) == sorted(order[2:]) == numbers
+    for number in numbers:
+        peer.say(credit(number, 1 << 30))
+    while peer.next(CHUNK).body[-1:] != b"b" or peer.next(CHUNK).body[-1:] != b"b":
+        pass
+    peer.say(*(Frame(ANSWER, number, b"answer") for number in numbers))
+    assert [call.result(SECONDS) for call in calls] == [b"answer"] * 2
+
+
+@pytest.mark.parametrize("end", ["error", "deadline"])
+def test_no_chunk_comes_after_the_end_of_a_request(connect, open_session, threads, end):
+    client = connect()
+    peer = open_session(client)
+    seconds = 0.5 if end == "deadline" else SECONDS
+    call = threads.submit(execute, client, LARGE, seconds)
+    number = check_announcement(peer.next())
+    peer.say(credit(number, 1000))
+    chunks(peer, number, 1000)
+    if end == "error":
+        peer.say(error(number, grpc.StatusCode.RESOURCE_EXHAUSTED))
+    failure = call.exception(SECONDS)
+    assert failure.code.name == ("DEADLINE_EXCEEDED" if end == "deadline" else "RESOURCE_EXHAUSTED")
+    assert peer.next() == Frame(CANCEL, number)
+    if end == "deadline":
+        peer.say(credit(number, 1 << 30), error(number, grpc.StatusCode.CANCELLED))
+    small = threads.submit(execute, client, b"small")
+    request = peer.next(REQUEST)
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert small.result(SECONDS) == b"answer"
+
+
+def test_a_large_request_that_was_not_started_is_announced_to_the_next_session(
+    played, connect, open_session, threads
+):
+    client = connect()
+    peer = open_session(client)
+    call = threads.submit(execute, client, LARGE)
+    number = check_announcement(peer.next())
+    peer.say(credit(number, MOST_CHUNK), going_away(number - 1))
+    assert peer.next() is None  # and no chunk
+    peer = played.peers.get(timeout=SECONDS)
+    number = check_announcement(peer.next())
+    peer.say(credit(number, 1 << 30))
+    chunks(peer, number, 1_300_000)
+    peer.say(Frame(ANSWER, number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+@pytest.mark.parametrize(
+    "request_fields",
+    [{"idempotency_key": "key"}, {"identity": {"number": 1}}, {"prepared": {"program": b"p"}}],
+    ids=["idempotency key", "identity", "prepared"],
+)
+def test_large_requests_that_cannot_be_announced_are_calls(connect, open_session, request_fields):
+    client = connect()
+    open_session(client)
+    message = messages.ExecuteRequest(payloads=PAYLOADS, **request_fields).SerializeToString()
+    assert execute(client, message) == BY_CALL
+
+
+def test_large_requests_to_a_daemon_without_announcements_are_calls(played, connect, open_session):
+    played.hellos = [hello(features=0)]
+    client = connect()
+    open_session(client)
+    assert execute(client, LARGE) == BY_CALL
+
+
+def test_a_first_request_that_fits_no_message_runs(start_daemon):
+    daemon = start_daemon("--max_message_bytes=1048576")
+    own, target = np.arange(1 << 20, dtype="f4"), np.full(1 << 20, 5, "f4")
+    with opserve.Client(daemon.target) as client:
+        gradient = client.l1_loss_backward(ONES[:1, :1], own, target, reduction="sum")
+    np.testing.assert_array_equal(gradient.reshape(-1), np.sign(own - target))
+    with opserve.Client(daemon.target, session=False) as client:
+        with pytest.raises(opserve.InvalidArgumentError, match="at most 1048576"):
+            client.l1_loss_backward(ONES[:1, :1], own, target, reduction="sum")
+
+
+def kl_div(client):
+    return client.kl_div_backward(ONES, ONES, ONES)
+
+
+def test_a_daemon_that_restarted_meanwhile_costs_no_request(start_daemon):
+    daemon = start_daemon()
+    with opserve.Client(daemon.target, retry=opserve.Retry(max_attempts=1)) as client:
+        for _ in range(3):
+            for _ in range(3):
+                kl_div(client)
+            daemon.stop()
+            daemon.start()
+            client._sessions._current.last_event -= 10
+
+
+def test_a_client_that_is_closed_ends_its_sessions_in_order(start_daemon):
+    daemon = start_daemon("--metrics_listen=127.0.0.1:0")
+    watcher = Watcher(daemon)
+    with opserve.Client(daemon.target) as client:
+        for _ in range(3):
+            kl_div(client)
+        assert watcher.value("opserve_sessions") == 1
+    # That of requests, and the one that asked which daemon it is.
+    assert watcher.value('opserve_sessions_total{result="closed"}') == 2
+    assert watcher.value("opserve_sessions_total") == 2
+
+
+def test_sessions_that_reach_their_age_cost_no_request(start_daemon, threads):
+    daemon = start_daemon("--max_connection_age=1s", "--metrics_listen=127.0.0.1:0")
+    watcher = Watcher(daemon)
+    with opserve.Client(daemon.target) as client:
+
+        def load(_):
+            end = time.monotonic() + 4
+            while time.monotonic() < end:
+                kl_div(client)
+
+        list(threads.map(load, range(4)))
+    ended = watcher.value('opserve_sessions_total{result="closed"}')
+    assert ended >= 2, ended
+    assert watcher.value('opserve_sessions_total{result="broken"}') == 0
