@@ -95,10 +95,10 @@ struct ConnectOptions {
   // programs use it once it is open, from the client's second request on. Requests above 1 MiB use
   // it from the first one on, their inputs in chunks, and may have more bytes than a message: but
   // for those with an idempotency key, those that change tensors, and prepared programs, which
-  // remain calls. So do repetitions of small ones, and all requests where the daemon knows no
-  // sessions, and where they could reach several daemons: a target that lists them, or a proxy that
-  // leads calls to more than one, which the client finds out. Blocking calls, too, then wait for
-  // the client's thread.
+  // remain calls. So do repetitions of small ones, and all requests where a daemon knows no
+  // sessions. Of several daemons, by the target or by a proxy, each gets a session, which the
+  // client finds out, and requests go to these in turn. Blocking calls, too, then wait for the
+  // client's thread.
   bool session = true;
 };
 

@@ -38,12 +38,11 @@ absl::Status AsLoss(const absl::Status& status) {
 }  // namespace
 
 Session::Session(Transport* transport, grpc::CompletionQueue* queue,
-                 const std::atomic<bool>* poller_writes, Purpose purpose, Ended ended)
+                 const std::atomic<bool>* poller_writes, Handlers handlers)
     : transport_(*transport),
       queue_(*queue),
       poller_writes_(*poller_writes),
-      purpose_(purpose),
-      ended_(std::move(ended)) {}
+      handlers_(std::move(handlers)) {}
 
 void Session::Begin() {
   v1::SessionHello hello;
@@ -195,8 +194,10 @@ void Session::HandleRead(bool ok) {
   if (!broken_protocol_.ok()) return;
   Deliveries deliveries;
   bool is_open = false;
+  bool was_connecting = false;
   {
     absl::MutexLock lock(&mutex_);
+    was_connecting = stage_ == Stage::kConnecting;
     broken_protocol_ = HandleMessage(message, &deliveries);
     if (!broken_protocol_.ok()) {
       if (stage_ <= Stage::kOpen) stage_ = Stage::kLeaving;
@@ -205,6 +206,7 @@ void Session::HandleRead(bool ok) {
     }
     is_open = stage_ == Stage::kOpen;
   }
+  if (was_connecting && is_open) handlers_.opened(this);
   // In an open session what the answers lead to is written with what is ready now.
   if (!is_open) Write();
   Deliver(&deliveries);
@@ -267,7 +269,7 @@ absl::Status Session::HandleHello(const codec::Frame& frame, Deliveries* deliver
   takes_announcements_ = (hello.features() & codec::kAnnouncements) != 0;
   // They were entered before it was known.
   if (!takes_announcements_) ReturnUnsent(deliveries);
-  stage_ = purpose_ == Purpose::kProbe ? Stage::kLeaving : Stage::kOpen;
+  stage_ = Stage::kOpen;
   return absl::OkStatus();
 }
 
@@ -291,6 +293,7 @@ absl::Status Session::HandleEndOfRequest(codec::Frame* frame, Deliveries* delive
     v1::StatusDetails details;
     OPSERVE_RETURN_IF_ERROR(DecodeMessage(codec::ToByteBuffer(frame->body), &details));
     outcome.status = FromStatusDetails(details);
+    is_unavailable_ |= absl::IsUnavailable(outcome.status);
   } else {
     std::vector<grpc::Slice>& parts = found->second.parts;
     if (parts.empty()) {
@@ -371,7 +374,7 @@ void Session::ReturnUnsent(Deliveries* deliveries) {
 }
 
 void Session::HandleStatus(bool /*ok*/) {
-  const std::shared_ptr<Session> self = shared_from_this();  // `ended_` may drop the last other one
+  const std::shared_ptr<Session> self = shared_from_this();  // `ended` may drop the last other one
   Deliveries deliveries;
   std::unique_ptr<grpc::ClientContext> context;  // outlives the call
   {
@@ -391,7 +394,7 @@ void Session::HandleStatus(bool /*ok*/) {
   call_ = nullptr;
   context = nullptr;
   Deliver(&deliveries);
-  ended_(this);
+  handlers_.ended(this);
 }
 
 void Session::Write() {

@@ -64,17 +64,16 @@ class SessionRequest {
 //   (3) sent_ holds at most max_requests_: those that the daemon counts
 class Session final : public std::enable_shared_from_this<Session> {
  public:
-  // `ended` runs on the polling thread after the last event, when no request is left.
-  using Ended = std::function<void(Session*)>;
-
-  enum class Purpose {
-    kRequests,
-    kProbe,  // to learn daemon(): it takes no requests, and ends after both hellos
+  // Each runs once, on the polling thread. `opened`: when the daemon has said hello. `ended`: after
+  // the last event, when no request is left.
+  struct Handlers {
+    std::function<void(Session*)> opened;
+    std::function<void(Session*)> ended;
   };
 
   // `poller_writes` says that the polling thread is about to call Write.
   Session(Transport* transport, grpc::CompletionQueue* queue,
-          const std::atomic<bool>* poller_writes, Purpose purpose, Ended ended);
+          const std::atomic<bool>* poller_writes, Handlers handlers);
 
   // Starts the stream. To be called once.
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -116,8 +115,6 @@ class Session final : public std::enable_shared_from_this<Session> {
   // Cancels the stream.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Purpose purpose() const { return purpose_; }
-
   // The run of the daemon, as its hello says; "" before that, or if it does not say. From the
   // polling thread.
   const std::string& daemon() const { return daemon_; }
@@ -126,6 +123,12 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool is_useless() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return is_useless_;
+  }
+
+  // Whether the daemon has said of a request that it cannot serve it now.
+  bool is_unavailable() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return is_unavailable_;
   }
 
   // Whether the daemon has answered any request.
@@ -231,8 +234,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   Transport& transport_;
   grpc::CompletionQueue& queue_;
   const std::atomic<bool>& poller_writes_;
-  const Purpose purpose_;
-  const Ended ended_;
+  const Handlers handlers_;
   Event written_{this, &Session::HandleWritten};
   Event read_{this, &Session::HandleRead};
   Event finished_{this, &Session::HandleStatus};
@@ -254,6 +256,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool is_half_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_useless_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_unavailable_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   std::deque<SentControl> controls_ ABSL_GUARDED_BY(mutex_);  // cancels and pongs to be written
   UnsentRequests unsent_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/cpp/session.h"
@@ -17,16 +19,17 @@
 
 namespace opserve {
 
-// The sessions of a client: one that takes requests or is about to, and those that went away with
-// requests to be answered. A session is opened when a request could have used one, at once for a
-// large one, which may fit no call; for others not for the client's first, and after the end of the
-// last one only when some time has passed. Never again if the daemon knows no sessions or breaks
-// their protocol, or calls lead to several daemons.
+// The sessions of a client: those that take requests, in turn, and those that went away with
+// requests to be answered. One is opened when a request could have used it, at once for a large
+// one, which may fit no call; for others not for the client's first, and after the end of the last
+// one only when some time has passed. Never again if a daemon knows no sessions or breaks their
+// protocol.
 //
-// A proxy may lead each call to another daemon, while a session would lead all requests to one of
-// them, and none to those that come later. So, while the session has requests, a probe is sent now
-// and then, a session whose only purpose is the daemon's hello: if that is another daemon's, the
-// proxy is to balance the client's requests, as calls.
+// A session leads all requests to one daemon, while calls may go to several: those of the target,
+// or of a proxy. So, while there are requests, a probe is sent now and then, a session that is kept
+// if its daemon is another than those of the others, and ended otherwise. Where the target has
+// several addresses, small requests are calls until the first round of probes is over, so that they
+// go to all from the beginning. A session whose daemon cannot serve is left if there are others.
 //
 // Thread-safe. Before it is destroyed, Stop must have returned, and the queue must not be polled
 // any more.
@@ -50,11 +53,11 @@ class Sessions {
   std::optional<Place> Enter(SessionRequest* request, const grpc::ByteBuffer* body,
                              absl::Time deadline, bool is_poller) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Session::Write, of the session that takes requests.
+  // As Session::Write, of the sessions that take requests.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // To be called now and then by the polling thread while there are requests: ends overdue ones, as
-  // Session::EndOverdue, and sends probes.
+  // Session::EndOverdue, leaves daemons that cannot serve, and sends probes.
   void Tend(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Cancels all sessions and waits for their ends; none is opened any more. Not from the polling
@@ -67,22 +70,36 @@ class Sessions {
   // A probe costs as much as a few calls, and a daemon that comes back waits for it.
   static constexpr absl::Duration kProbeInterval = absl::Seconds(5);
 
-  // The session that takes requests, if there is one; opens it if it is time to.
+  struct Known {
+    std::shared_ptr<Session> session;
+    bool is_probe;  // and was never kept
+  };
+  using InTurn = absl::InlinedVector<std::shared_ptr<Session>, 4>;
+
+  // The sessions that take requests, the one first whose turn it is; opens one if it is time to.
   // `is_large`: for a request that a call might not carry, the client's first or not.
-  std::shared_ptr<Session> Current(bool is_large) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<Session> Open(Session::Purpose purpose) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  InTurn Current(bool is_large) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Session> Open(bool is_probe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ProbeIfDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Uses no session any more if the probe has met another daemon than the one of the session.
-  void HandleProbe(const Session& probe) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends a probe, unless it has met another daemon than those of the sessions.
+  void HandleOpened(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool KeepProbe(const Session* probe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Known>::iterator Find(const Session* session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Between rounds of probes. Connections to other addresses of the target are made meanwhile.
+  absl::Duration FirstProbeWait() const {
+    return transport_.is_balanced() ? kShortestWait : kProbeInterval;
+  }
+  // Another probe follows as long as the round is not over.
+  void EndProbe() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Does not use a session for requests any more.
-  void Leave(const Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does not use a session for requests any more. Returns those that are to be left with it.
+  InTurn Leave(const Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Has forgotten the session when it returns.
   void HandleEnd(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return sessions_.empty(); }
+  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return known_.empty(); }
 
   Transport& transport_;
   grpc::CompletionQueue& queue_;
@@ -91,9 +108,15 @@ class Sessions {
   absl::Mutex mutex_;
   bool has_request_ ABSL_GUARDED_BY(mutex_) = false;  // or had
   bool is_given_up_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<Session> current_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);  // that have not ended
-  const Session* probe_ ABSL_GUARDED_BY(mutex_) = nullptr;                  // one of sessions_
+  InTurn current_ ABSL_GUARDED_BY(mutex_);
+  size_t next_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Daemons that could not serve, and until when no probe of theirs is kept.
+  absl::flat_hash_map<std::string, absl::Time> avoided_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Known> known_ ABSL_GUARDED_BY(mutex_);        // that have not ended
+  const Session* probe_ ABSL_GUARDED_BY(mutex_) = nullptr;  // one of them, without hello
+  bool has_looked_ ABSL_GUARDED_BY(mutex_) = false;         // a round of probes is over
+  absl::Duration probe_wait_ ABSL_GUARDED_BY(mutex_) = kProbeInterval;
+  size_t probes_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // that have met known daemons
   absl::Time next_probe_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time next_opening_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Duration wait_ ABSL_GUARDED_BY(mutex_) = kShortestWait;  // after the next end

@@ -112,12 +112,13 @@ absl::Status UnaryCall::Finish(grpc::ByteBuffer* response) {
   return status;
 }
 
-Transport::Transport(std::string target, const ConnectOptions& options, bool uses_sessions,
+Transport::Transport(std::string target, const ConnectOptions& options, bool is_balanced,
                      std::shared_ptr<grpc::Channel> channel)
     : target_(std::move(target)),
       traceparent_(options.traceparent),
       authorization_(options.token.empty() ? "" : absl::StrCat("Bearer ", options.token)),
-      uses_sessions_(uses_sessions),
+      uses_sessions_(options.session),
+      is_balanced_(is_balanced),
       channel_(std::move(channel)),
       stub_(channel_),
       retry_policy_(options.retry) {}
@@ -130,7 +131,7 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const std::string& 
   KeepGrpcRunning();
   OPSERVE_ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(parsed, options));
   std::unique_ptr<Transport> transport(new Transport(
-      target, options, options.session && !parsed.is_balanced,
+      target, options, parsed.is_balanced,
       grpc::CreateCustomChannel(parsed.uri, credentials, ArgumentsFor(parsed, options))));
   if (options.wait_for_ready) {
     absl::Status status = transport->WaitForConnection(*options.wait_for_ready);

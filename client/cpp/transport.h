@@ -91,8 +91,11 @@ class Transport {
   // That of the calling thread's work, as ConnectOptions::traceparent says. "": none is to be sent.
   std::string TraceParent() const;
 
-  // Whether small requests are to go through sessions.
+  // Whether requests are to go through sessions.
   bool uses_sessions() const { return uses_sessions_; }
+
+  // Whether calls go round the addresses of the target.
+  bool is_balanced() const { return is_balanced_; }
 
   // Makes a call, as often as the retry policy wants within `timeout`; the calling thread itself
   // waits for gRPC's events. Takes the contents of `request`, which all attempts share. Returns
@@ -109,7 +112,7 @@ class Transport {
  private:
   static constexpr absl::Duration kSettleTime = absl::Seconds(1);
 
-  Transport(std::string target, const ConnectOptions& options, bool uses_sessions,
+  Transport(std::string target, const ConnectOptions& options, bool is_balanced,
             std::shared_ptr<grpc::Channel> channel);
 
   absl::Status WaitForConnection(absl::Duration timeout);
@@ -118,6 +121,7 @@ class Transport {
   const std::function<std::string()> traceparent_;
   const std::string authorization_;  // "": none
   const bool uses_sessions_;
+  const bool is_balanced_;
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   QueuePool queues_;

@@ -125,10 +125,9 @@ class ProcessTest(unittest.TestCase):
         certificates.make_certificate(certificate, key, "localhost", days=30)
         return key, certificate
 
-    def l1_command(self, daemon, write_inputs=True):
-        if write_inputs:
-            for name, values in (("g", [1, 1, 1]), ("x", [3, 1, 2]), ("t", [2, 2, 2])):
-                save_array(self.directory / f"{name}.npy", values)
+    def l1_command(self, daemon):
+        for name, values in (("g", [1, 1, 1]), ("x", [3, 1, 2]), ("t", [2, 2, 2])):
+            save_array(self.directory / f"{name}.npy", values)
         return [OPSERVE, f"--target={daemon.target}", "run", "L1LossBackward",
                 "--input", f"grad_output={self.directory}/g.npy",
                 "--input", f"self={self.directory}/x.npy",
@@ -552,18 +551,18 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("opserved --enable_shm", run.stderr)
         self.assertEqual(daemon.stop(), 0)
 
-    def test_a_message_above_the_limit_is_refused_with_a_hint(self):
+    def test_a_message_above_the_limit_is_refused(self):
         daemon = self.start("--max_message_bytes=1048576")
-        for name in "gxt":
-            save_array(self.directory / f"{name}.npy", [1.0] * 300000)
-        # Where the target lists several daemons, requests are calls.
-        command = self.l1_command(daemon, write_inputs=False)
-        command[1] += f",{daemon.target}"
-        run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        program = self.directory / "program"
+        program.write_text("""inputs { dtype: DATA_TYPE_FLOAT shape: 900000 }
+            program { invocations { operator: "ReduceSum" inputs { name: "self" tensor { program_input: 0 } }
+            attributes { name: "dims" value { int64_list { values: 0 } } }
+            attributes { name: "dtype" value { dtype_value: DATA_TYPE_FLOAT } } } }""")
+        # Runs of prepared programs are calls.
+        run = daemon.opserve("program", "run", str(program), "--prepare")
         self.assertEqual(run.returncode, 1)
         self.assertIn("INVALID_ARGUMENT: the message has 3600", run.stderr)
         self.assertIn("--max_message_bytes", run.stderr)
-        self.assertIn("--shm takes inputs of any size", run.stderr)
         self.assertNotIn("attempt", run.stderr)
         self.assertEqual(self.run_l1(daemon).returncode, 0)
         self.assertEqual(daemon.stop(), 0)

@@ -102,9 +102,20 @@ def start_daemon():
         one.close()
 
 
+# Of these suites, what holds for requests of a session has to hold for calls.
+BOTH_DOORS = ("calls_test", "conformance_test", "errors_test", "prepared_test", "residence_test")
+
+
+def pytest_generate_tests(metafunc):
+    if "client" in metafunc.fixturenames and metafunc.module.__name__ in BOTH_DOORS:
+        metafunc.parametrize("client", ["session", "call"], indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def client(daemon):
-    with opserve.Client(daemon.target) as connected:
+def client(daemon, request):
+    """Its requests are those of a session, or calls."""
+    by_session = getattr(request, "param", "session") == "session"
+    with opserve.Client(daemon.target, session=by_session) as connected:
         yield connected
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import opserve
 import pytest
 from integration.await_true import await_true
-from opserve import _wire
+from opserve import _session_frames, _wire
 
 from session_client import (
     ANNOUNCEMENT,
@@ -605,6 +605,25 @@ def test_a_first_request_that_fits_no_message_runs(start_daemon):
     with opserve.Client(daemon.target, session=False) as client:
         with pytest.raises(opserve.InvalidArgumentError, match="at most 1048576"):
             client.l1_loss_backward(ONES[:1, :1], own, target, reduction="sum")
+
+
+def test_damaged_messages_are_frames_or_an_error():
+    good = write(hello(), error(7, grpc.StatusCode.NOT_FOUND), Frame(ANSWER, 8, bytes(300)))
+    draw = np.random.default_rng(5)
+    refused = 0
+    for _ in range(5000):
+        message = bytearray(good[: draw.integers(len(good) + 1)])
+        for _ in range(draw.integers(4)):
+            if message:
+                message[draw.integers(min(len(message), 48))] = draw.integers(256)
+        try:
+            frames = list(_session_frames.split(bytes(message)))
+        except _session_frames.FrameError:
+            refused += 1
+        else:
+            assert sum(len(body) for _, _, body in frames) <= len(message)
+    assert refused > 1000
+    assert [Frame(*one) for one in _session_frames.split(good)] == list(read(good))
 
 
 def kl_div(client):

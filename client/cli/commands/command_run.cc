@@ -56,10 +56,9 @@ attributes, are listed by "opserve ops".
 
 Inputs and results of any size travel in chunks. Some requests go in one message, of
 at most the daemon's --max_message_bytes (64 MiB): those that replace or donate
-tensors, and all if the target lists several daemons. Larger inputs then go through
-shared memory with --shm, on one machine with an opserved --enable_shm, or are uploaded
-before ("opserve help tensor upload"), and of an output that is a list, large results
-come if --output names them.
+tensors. Larger inputs then go through shared memory with --shm, on one machine with
+an opserved --enable_shm, or are uploaded before ("opserve help tensor upload"), and
+of an output that is a list, large results come if --output names them.
 
 An output named by --keep is not sent: it stays in the device's memory for --lease,
 as a resident tensor, for "opserve tensor download" and --input NAME=tensor:HANDLE.

@@ -272,7 +272,7 @@ TEST_F(SessionAnnouncementTest, WhatCannotBeAnnouncedIsACall) {
   request.idempotency_key = "key";
   // Far too many nodes for a frame.
   Request program = ScaleOf({1});
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 60'000; ++i) {
     program.invocations.push_back(
         {.operator_name = "Scale", .inputs = {{"x", OutputOf{.invocation = 0}}}});
   }

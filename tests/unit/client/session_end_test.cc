@@ -338,73 +338,90 @@ TEST_F(SessionEndTest, TheClientsEndCancelsRequestsWhereverTheyAre) {
   EXPECT_EQ(num_calls_, 0);
 }
 
-TEST_F(SessionEndTest, AClientLeavesItWhenAProbeMeetsAnotherDaemon) {
+// Each session meets the next of these daemons, those after the last one that again.
+TEST_F(SessionEndTest, EachDaemonThatProbesMeetHasASession) {
   struct Case {
     const char* name;
-    std::string daemon;
-    std::string probed;
-    bool is_left;
+    std::vector<std::string> daemons;
+    int kept;
+    int sessions;  // until as many probes in a row as are kept have met nothing new
   };
   const Case kCases[] = {
-      {"two daemons", "one", "other", true},
-      {"one daemon", "one", "one", false},
-      {"a probed one without a name", "one", "", false},
+      {"one daemon", {"one", "one"}, 1, 2},
+      {"two daemons", {"one", "other"}, 2, 4},
+      {"three daemons", {"one", "two", "one", "three", "two", "one", "three"}, 3, 7},
+      {"a probed one without a name", {"one", ""}, 1, 2},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
     num_sessions_ = 0;
-    std::atomic<int> num_probed = 0;
-    absl::Notification has_left;
-    absl::Notification has_ended;
+    absl::Mutex mutex;
+    std::map<std::string, int> requests;
     PlayAll([&](SessionPeer& peer) {
-      const bool is_probe = num_sessions_ > 1;
+      const size_t place = std::min<size_t>(num_sessions_, c.daemons.size()) - 1;
       EXPECT_TRUE(peer.Read());
-      peer.Write({HelloFrame(1000, 1 << 20, is_probe ? c.probed : c.daemon)});
-      if (is_probe) {
-        EXPECT_FALSE(peer.Read());  // it closes its side and sends nothing else
-        EXPECT_FALSE(peer.IsCancelled());
-        ++num_probed;
-        return grpc::Status::OK;
-      }
-      // Requests that it has when the client leaves are still answered.
-      if (c.is_left) has_left.WaitForNotification();
+      peer.Write({HelloFrame(1000, 1 << 20, c.daemons[place])});
       while (const std::optional<PeerFrame> frame = peer.Read()) {
+        {
+          const absl::MutexLock lock(&mutex);
+          ++requests[c.daemons[place]];
+        }
         peer.Write({PeerRequest(*frame).Answer()});
       }
-      EXPECT_FALSE(c.is_left && peer.IsCancelled());
-      has_ended.Notify();
+      EXPECT_FALSE(peer.IsCancelled() && client_ != nullptr);
       return grpc::Status::OK;
     });
     Connect();
-
-    std::vector<Outcome> outcomes;
-    const auto make_call = [&] {
-      outcomes.push_back(std::move(StartCalls(1, static_cast<int>(outcomes.size()))[0]));
-    };
     EXPECT_TRUE(Await([&] {
-      make_call();
-      return num_probed == 1;
+      EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
+      return num_sessions_ == c.sessions;
     }));
-    // The first calls went by Execute, as there was no session yet, and may be on their way still.
-    if (!c.is_left) {
-      for (const Outcome& outcome : outcomes) outcome.wait();
+    {
+      const absl::MutexLock lock(&mutex);
+      requests.clear();
     }
     num_calls_ = 0;
-    if (c.is_left) {
-      EXPECT_TRUE(Await([&] {
-        make_call();
-        return num_calls_ > 3;
-      }));
-      has_left.Notify();
-    } else {
-      for (int i = 0; i < 100; ++i) make_call();
+    constexpr int kCalls = 60;
+    for (int i = 0; i < kCalls; ++i) EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
+    EXPECT_EQ(num_calls_, 0);
+    EXPECT_EQ(num_sessions_, c.sessions);
+    {
+      const absl::MutexLock lock(&mutex);
+      EXPECT_EQ(requests.size(), static_cast<size_t>(c.kept));
+      for (const auto& [daemon, count] : requests) EXPECT_EQ(count, kCalls / c.kept) << daemon;
     }
-    ExpectValues(outcomes);
-    if (c.is_left) has_ended.WaitForNotification();  // by itself, before the client's end
-    EXPECT_EQ(num_calls_ == 0, !c.is_left);
-    EXPECT_EQ(num_sessions_, 2);
     End();
   }
+}
+
+// While it has another one.
+TEST_F(SessionEndTest, ADaemonThatCannotServeIsLeft) {
+  num_sessions_ = 0;
+  std::atomic<bool> is_left = false;
+  std::atomic<int> refused = 0;
+  PlayAll([&](SessionPeer& peer) {
+    const bool serves = num_sessions_ == 1;
+    EXPECT_TRUE(peer.Read());
+    peer.Write({HelloFrame(1000, 1 << 20, serves ? "one" : "other")});
+    int refused_here = 0;
+    while (const std::optional<PeerFrame> frame = peer.Read()) {
+      if (!serves) ++refused, ++refused_here;
+      peer.Write({serves ? PeerRequest(*frame).Answer()
+                         : ErrorFrame(frame->number, grpc::UNAVAILABLE, "no device is ready")});
+    }
+    if (refused_here > 0) is_left = true;
+    return grpc::Status::OK;
+  });
+  Connect();
+  EXPECT_TRUE(Await([&] {
+    EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());  // what is refused is repeated
+    return is_left.load();
+  }));
+  num_calls_ = 0;
+  const int before = refused;
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());
+  EXPECT_EQ(refused, before);
+  EXPECT_EQ(num_calls_, 0);
 }
 
 TEST_F(SessionEndTest, TheClientMayEndAtAnyMomentOfTheBeginning) {
