@@ -301,6 +301,18 @@ def test_a_client_asks_after_a_break_whether_the_session_is_open(
     assert call.result(SECONDS) == b"answer"
 
 
+def test_a_session_with_requests_in_progress_is_not_asked(connect, open_session, threads):
+    client = connect()
+    peer = open_session(client)
+    first = client._send(_wire.EXECUTE, b"first", SECONDS)
+    sent = peer.next(REQUEST)
+    client._sessions._current.last_event -= 10
+    second = threads.submit(execute, client, b"second")
+    request = peer.next(REQUEST)  # no ping comes before it
+    peer.say(*(Frame(ANSWER, one.number, body_of(one)) for one in (sent, request)))
+    assert (first.result(), second.result(SECONDS)) == (b"first", b"second")
+
+
 def test_close_waits_for_nobody(connect, open_session):
     client = connect()
     peer = open_session(client)

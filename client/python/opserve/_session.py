@@ -29,6 +29,9 @@ _BATCH_BYTES = 64 << 10
 # That wait to be sent, beside requests and their cancellations.
 _MOST_PONGS = 64
 
+# So long the daemon of an idle session may take to say that it is there.
+_LONGEST_PONG = 1.0
+
 # After its deadline a request is cancelled. A daemon that does not read even that within so many
 # seconds loses the session.
 _GRACE = 1.0
@@ -155,11 +158,17 @@ class Session:
         return self.is_open
 
     def check(self, seconds: float) -> bool:
-        """Asks the daemon whether the session is still open, and waits so long for the answer."""
-        asking = _Entry(0, time.monotonic() + seconds)
+        """Asks the daemon whether a session is open that is idle, or has no place for a request.
+
+        Waits so long at most, but for an idle one no longer than a moment. Without an answer the
+        session ends.
+        """
         with self._lock:
-            if self._reader is not None or self._stage is not _Stage.OPEN:
+            is_in_use = 0 < len(self._sent) < self._max_requests
+            if self._reader is not None or self._stage is not _Stage.OPEN or is_in_use:
                 return self.is_open
+            longest = seconds if self._sent else min(seconds, _LONGEST_PONG)
+            asking = _Entry(0, time.monotonic() + longest)
             ping = self._pong + 1
             self._outgoing.append((asking, frames.frame(frames.PING, ping)))
             self._write()

@@ -107,7 +107,7 @@ class Sessions:
         session = self._current
         longest = min(seconds, _LONGEST_OPENING)
         if session is not None and now >= session.last_event + _IDLE:
-            if not session.check(longest):
+            if not session.check(seconds):
                 self._leave(session)
                 self._next_look = now  # it was in order, as far as is known
         if self._current is None and not self._opens(now, is_large):
