@@ -18,7 +18,7 @@ std::optional<Sessions::Place> Sessions::Enter(SessionRequest* request,
         case Session::Place::kNone:
           continue;
         case Session::Place::kOver:
-          for (const std::shared_ptr<Session>& left : Leave(session.get())) left->Leave();
+          Leave(session.get());
           continue;
         case Session::Place::kFree:
           break;
@@ -113,24 +113,27 @@ void Sessions::EndProbe() {
   probe_wait_ = std::min(2 * probe_wait_, kProbeInterval);
 }
 
-Sessions::InTurn Sessions::Leave(const Session* session) {
-  absl::MutexLock lock(&mutex_);
+void Sessions::Leave(const Session* session) {
   InTurn left;
-  if (session->is_useless()) {
-    is_given_up_ = true;
-    left.swap(current_);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (session->is_useless()) {
+      is_given_up_ = true;
+      left.swap(current_);
+    }
+    const auto found = std::find_if(current_.begin(), current_.end(),
+                                    [session](const auto& one) { return one.get() == session; });
+    if (found != current_.end()) {
+      current_.erase(found);
+      if (session->has_answered()) wait_ = kShortestWait;
+      if (current_.empty()) next_opening_ = absl::Now() + wait_;
+    }
   }
-  const auto found = std::find_if(current_.begin(), current_.end(),
-                                  [session](const auto& one) { return one.get() == session; });
-  if (found == current_.end()) return left;
-  current_.erase(found);
-  if (session->has_answered()) wait_ = kShortestWait;
-  if (current_.empty()) next_opening_ = absl::Now() + wait_;
-  return left;
+  for (const std::shared_ptr<Session>& one : left) one->Leave();
 }
 
 void Sessions::HandleEnd(Session* session) {
-  for (const std::shared_ptr<Session>& left : Leave(session)) left->Leave();
+  Leave(session);
   absl::MutexLock lock(&mutex_);
   if (session == probe_) {
     probe_ = nullptr;

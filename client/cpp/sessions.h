@@ -29,7 +29,8 @@ namespace opserve {
 // or of a proxy. So, while there are requests, a probe is sent now and then, a session that is kept
 // if its daemon is another than those of the others, and ended otherwise. Where the target has
 // several addresses, small requests are calls until the first round of probes is over, so that they
-// go to all from the beginning. A session whose daemon cannot serve is left if there are others.
+// go to all from the beginning. If a daemon cannot serve, its session is left, unless it is the
+// last one.
 //
 // Thread-safe. Before it is destroyed, Stop must have returned, and the queue must not be polled
 // any more.
@@ -76,7 +77,7 @@ class Sessions {
   };
   using InTurn = absl::InlinedVector<std::shared_ptr<Session>, 4>;
 
-  // The sessions that take requests, the one first whose turn it is; opens one if it is time to.
+  // The sessions that take requests, from the next in turn on; opens one if it is time to.
   // `is_large`: for a request that a call might not carry, the client's first or not.
   InTurn Current(bool is_large) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<Session> Open(bool is_probe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -93,8 +94,8 @@ class Sessions {
   // Another probe follows as long as the round is not over.
   void EndProbe() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Does not use a session for requests any more. Returns those that are to be left with it.
-  InTurn Leave(const Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does not use a session for requests any more, nor any other if that one is useless.
+  void Leave(const Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Has forgotten the session when it returns.
   void HandleEnd(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);

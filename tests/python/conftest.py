@@ -102,7 +102,7 @@ def start_daemon():
         one.close()
 
 
-# Of these suites, what holds for requests of a session has to hold for calls.
+# These suites have to pass with requests of a session and with calls.
 BOTH_DOORS = ("calls_test", "conformance_test", "errors_test", "prepared_test", "residence_test")
 
 

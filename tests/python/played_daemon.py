@@ -44,7 +44,7 @@ class Peer:
         threading.Thread(target=self._read, args=(messages_of_client,), daemon=True).start()
 
     def _read(self, messages_of_client):
-        # The iterator of a stream that is cancelled ends, or raises what has no public class.
+        # The iterator of a stream that is cancelled ends, or raises an error without a public class.
         with contextlib.suppress(Exception):
             for message in messages_of_client:
                 for frame in read(message):
@@ -81,7 +81,6 @@ class PlayedDaemon:
     def __init__(self, path):
         self.peers = queue.SimpleQueue()
         self.hellos = []  # of the next sessions, in place of the usual one; None: silence
-        self.calls = 0
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(32))
         self._server.add_generic_rpc_handlers((self._handler(),))
         self.target = f"unix:{path}/played.sock"
@@ -92,7 +91,6 @@ class PlayedDaemon:
         daemon = self
 
         def call(message, context):
-            daemon.calls += 1
             return BY_CALL
 
         def session(messages_of_client, context):

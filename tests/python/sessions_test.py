@@ -9,7 +9,7 @@ import numpy as np
 import opserve
 import pytest
 from integration.await_true import await_true
-from opserve import _session_frames, _wire
+from opserve import _frame, _session_frames, _wire
 from played_daemon import BY_CALL, SECONDS, PlayedDaemon, error, going_away, hello
 from session_client import (
     ANNOUNCEMENT,
@@ -85,7 +85,6 @@ def open_session(played, threads):
         assert played.peers.get(timeout=SECONDS).next() is None  # the probe has said hello only
         peer.say(Frame(ANSWER, request.number, b"answer"))
         assert second.result(SECONDS) == b"answer"
-        played.calls = 0
         return peer
 
     return open_session
@@ -93,7 +92,7 @@ def open_session(played, threads):
 
 @pytest.mark.parametrize("step", [1, -1], ids=["first first", "last first"])
 def test_answers_come_in_any_order(connect, open_session, threads, step):
-    """Who reads them all hands over when it has its own."""
+    """The thread that reads them all hands over when it has its own."""
     client = connect()
     peer = open_session(client)
     calls = {}
@@ -519,7 +518,7 @@ def test_damaged_messages_are_frames_or_an_error():
                 message[draw.integers(min(len(message), 48))] = draw.integers(256)
         try:
             frames = list(_session_frames.split(bytes(message)))
-        except _session_frames.FrameError:
+        except _frame.FrameError:
             refused += 1
         else:
             assert sum(len(body) for _, _, body in frames) <= len(message)

@@ -9,7 +9,7 @@ from typing import Any, Optional
 from opserve import _frame, _wire
 from opserve import _session_frames as frames
 
-# Half of what daemons take as the body of a request.
+# Half of the most bytes that daemons take as the body of a request.
 _MOST_HEADER_BYTES = 512 << 10
 # As many as a list may have tensors.
 _MOST_PAYLOADS = 4096
@@ -17,7 +17,7 @@ _MOST_CHUNK_BYTES = 256 << 10
 
 
 class Announcement:
-    """What is to be sent of the request, and how much the daemon takes. Guarded by its session."""
+    """The chunks to be sent of a request, and its credit. Guarded by its session."""
 
     def __init__(self, message: bytes, header: bytes, payloads: list[memoryview]) -> None:
         self._message = message  # owns the payloads

@@ -81,7 +81,7 @@ class Options:
 
     @property
     def credentials(self) -> tuple[tuple[str, str], ...]:
-        """Metadata that says whose a call or a session is."""
+        """Metadata that authenticates a call or a session."""
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
 
     @property

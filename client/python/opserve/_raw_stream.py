@@ -1,9 +1,9 @@
 """Streams whose events are taken by the thread that wants them.
 
-gRPC's own streams have a thread that sends, and one that wakes those which wait for what arrived:
+gRPC's own streams have a thread that sends, and one that wakes the threads that wait for messages:
 for a small request that takes longer than all else. Like calls of one operation (_one_batch.py),
-these streams use what gRPC offers to itself only; where a version of gRPC has it otherwise there
-are none.
+these streams use parts of gRPC that are not public; with a version that has other parts there are
+none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ except ImportError:
 
 
 class Event(enum.Enum):
-    """What a stream tells."""
+    """An event of a stream."""
 
     BEGUN = enum.auto()  # or never will
     SENT = enum.auto()  # the message, or it never will be
@@ -33,8 +33,8 @@ class Event(enum.Enum):
 class RawStream:
     """A stream of messages in both directions.
 
-    One message at a time may be on its way to be sent, and one be waited for. Whoever takes an
-    event waits for it; one thread at a time does. All other methods wait for nothing.
+    One message at a time may be on its way to be sent, and one be waited for. next_event() waits,
+    and is called by one thread at a time. All other methods wait for nothing.
 
     Raises AttributeError or TypeError where gRPC has other internals.
     """

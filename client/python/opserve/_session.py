@@ -13,7 +13,7 @@ from typing import Any, Optional
 import grpc
 
 from opserve import _session_frames as frames
-from opserve import _process, _wire, errors
+from opserve import _frame, _process, _wire, errors
 from opserve._announcement import Announcement
 from opserve._one_batch import Metadata
 from opserve._raw_stream import Event, RawStream
@@ -60,7 +60,7 @@ class _Entry:
         # Neither an answer nor a failure, once it is over: it has run nowhere.
         self.failure: Optional[errors.OpserveError] = None
         self.is_over = False
-        self.waiter: Optional[threading.Lock] = None  # what its thread waits for, if it waits
+        self.waiter: Optional[threading.Lock] = None  # releases its thread, if it waits
 
 
 class SessionCall:
@@ -116,18 +116,18 @@ class Session:
         self._uploads: collections.deque[_Entry] = collections.deque()  # which may send chunks
         self._is_sending = True  # hello
         self._is_closed = False  # the stream's own side
-        self._reader: Optional[_Entry] = None  # whose thread takes events
+        self._reader: Optional[_Entry] = None  # its thread takes events
         self._last_number = 0
         self._max_requests = self._max_bytes = 0
         self._takes_announcements = False
         self._broken = ""  # how the daemon breaks the protocol
-        self._end: Optional[errors.OpserveError] = None
+        self._is_unknown = False  # to the daemon, as all sessions
         self._pong = 0
         # Of deadlines: whether there is a thread, and when it looks after the reader's next.
         self._watches = threading.Condition(self._lock)
         self._has_watcher = False
         self._watched_until = 0.0
-        # Not guarded: of requests whose callers are gone.
+        # Not guarded: requests that their callers have dropped.
         self._left: collections.deque[_Entry] = collections.deque()
         self.daemon = ""  # its run, as its hello says
         self.has_answered = False
@@ -147,9 +147,7 @@ class Session:
     @property
     def is_useless(self) -> bool:
         """Whether the daemon knows no sessions, or breaks their protocol."""
-        if self._broken:
-            return True
-        return self._end is not None and self._end.code is grpc.StatusCode.UNIMPLEMENTED
+        return bool(self._broken) or self._is_unknown
 
     def begin(self, seconds: float) -> bool:
         """Waits for the daemon's hello, so long at most. Whether it has come."""
@@ -188,7 +186,7 @@ class Session:
             entry = self._admit(message, announcement, seconds, trace)
             self._write()
         call = SessionCall(self, entry) if entry is not None else None
-        if self._outgoing:  # else it would wait until somebody asks for an answer
+        if self._outgoing:  # else it would wait until a thread asks for an answer
             flushing = entry or _Entry(0, time.monotonic() + seconds)
             self._take_events(flushing, lambda: not self._outgoing)
         return call
@@ -232,7 +230,7 @@ class Session:
                     self._expire(entry, time.monotonic())
 
     def leave(self, entry: _Entry) -> None:
-        """Nobody needs the answer. It may be told at any moment, while the lock is held, too."""
+        """The answer is not needed. To be called at any moment, with the lock held, too."""
         self._left.append(entry)
 
     def retire(self) -> None:
@@ -243,7 +241,7 @@ class Session:
             self._stage = _Stage.LEAVING
             self._return_unsent()
             self._write()
-            if self._sent:  # whoever waits for them takes the events that are to come
+            if self._sent:  # the threads that wait for them take the last events
                 return
         self._take_last_events()
 
@@ -266,7 +264,7 @@ class Session:
         False: another thread is the reader.
 
         Args:
-            entry: what the thread waits for.
+            entry: that of the thread, with its deadline.
         """
         try:
             with self._lock:
@@ -283,12 +281,12 @@ class Session:
                     if is_done():
                         if not self._needs_reader():
                             break
-                        # For what is to come at once, and not until the caller's deadline.
+                        # The last events come at once: they are not awaited until the deadline.
                         entry.deadline = min(entry.deadline, time.monotonic() + _GRACE)
                         self._watches.notify()
             return True
         finally:
-            # Whatever has interrupted it, a signal too.
+            # After an interruption, too, as by a signal.
             with self._lock:
                 if self._reader is entry:
                     self._reader = None
@@ -298,12 +296,12 @@ class Session:
         self._take_events(_Entry(0, time.monotonic() + _GRACE), lambda: False)
 
     def _needs_reader(self) -> bool:
-        """Whether somebody has to take the next events, and no other thread waits to do so."""
+        """Whether the next events have to be taken, and no other thread waits to do so."""
         if self._stage is _Stage.OPEN or self._stage is _Stage.CONNECTING:
             return bool(self._outgoing) and not any(
                 one.waiter is not None for one in self._sent.values()
             )
-        # What is to come then comes at once.
+        # The last events then come at once.
         return self._stage is _Stage.ENDED or not self._sent
 
     def _call_next_reader(self) -> None:
@@ -346,10 +344,10 @@ class Session:
                 raise ValueError(f"an answer to request {number}, which is not in progress")
             failure = None
             if kind == frames.ERROR:
-                failure = errors.from_status(_parse(_wire.StatusDetails, body))
+                failure = errors.from_status(_frame.parse(body, _wire.StatusDetails))
             self.has_answered = True
             entry = self._sent.pop(number)
-            # What it had credit for is dropped by the daemon, until it confirms the end.
+            # The daemon drops chunks that had credit until this confirms the end.
             if entry.announcement is not None and not entry.announcement.is_sent:
                 self._say_cancel(entry)
             if not entry.is_over:
@@ -369,7 +367,7 @@ class Session:
                 if entry not in self._uploads:
                     self._uploads.append(entry)
         elif kind == frames.HELLO:
-            self._handle_hello(_parse(_wire.SessionHello, body))
+            self._handle_hello(_frame.parse(body, _wire.SessionHello))
         elif kind == frames.PING:
             if len(self._outgoing) > 2 * self._max_requests + _MOST_PONGS:
                 raise ValueError("it sends pings and does not read the pongs")
@@ -377,7 +375,7 @@ class Session:
         elif kind == frames.PONG:
             self._pong = number
         elif kind == frames.GOING_AWAY:
-            self._handle_going_away(_parse(_wire.SessionGoingAway, body).last_request)
+            self._handle_going_away(_frame.parse(body, _wire.SessionGoingAway).last_request)
         else:
             raise ValueError(f"a frame of kind {kind}, which no daemon sends, or not unasked")
 
@@ -409,7 +407,7 @@ class Session:
 
     def _handle_end(self, status: Any) -> None:
         self._stage = _Stage.ENDED
-        self._end = errors.from_rpc_error(status)
+        self._is_unknown = status.code() is grpc.StatusCode.UNIMPLEMENTED
         self._return_unsent()
         for entry in self._sent.values():
             if not entry.is_over:
@@ -418,7 +416,7 @@ class Session:
         self._sent.clear()
 
     def _loss(self, status: Any) -> errors.OpserveError:
-        """The end of the stream as that of a request, which may have run whatever is said of it."""
+        """The end of the stream as that of a request, which may have run, whatever the status."""
         if self._broken:
             return errors.bad_answer(self._broken)
         if status.code() is grpc.StatusCode.OK:
@@ -436,7 +434,7 @@ class Session:
         self._stream.cancel()
 
     def _write(self) -> None:
-        """Sends what is ready, if nothing is being sent."""
+        """Sends the frames that are ready, if nothing is being sent."""
         if self._is_sending or self._stage is _Stage.ENDED:
             return
         batch = self._next_frames()
@@ -453,7 +451,7 @@ class Session:
             raise
 
     def _next_frames(self) -> list[bytes]:
-        """What is to be sent next: small frames that are ready, or one chunk, in turn."""
+        """The next to be sent: small frames that are ready, or one chunk, in turn."""
         batch: list[bytes] = []
         size = 0
         while self._outgoing and (not batch or size + len(self._outgoing[0][1]) <= _BATCH_BYTES):
@@ -481,7 +479,7 @@ class Session:
                 self._say_cancel(entry)
 
     def _expire(self, entry: _Entry, now: float) -> None:
-        """Ends a request whose deadline has passed, which the daemon should have done."""
+        """Ends a request after its deadline, which the daemon should have done."""
         if entry.is_over or now < entry.deadline:
             return
         entry.failure = errors.make_error(
@@ -532,7 +530,7 @@ class Session:
 def _watch_deadlines(
     reference: weakref.ref[Session], watches: threading.Condition
 ) -> None:
-    """Ends when nobody reads, or the session is gone."""
+    """Ends when no thread reads, or the session is gone."""
     with watches:
         while True:
             session = reference()
@@ -549,11 +547,3 @@ def _end_entry(entry: _Entry) -> None:
     if entry.waiter is not None:
         waiter, entry.waiter = entry.waiter, None
         waiter.release()
-
-
-def _parse(kind: Any, body: bytes) -> Any:
-    """ValueError: it is no such message."""
-    try:
-        return kind.FromString(body)
-    except Exception as error:  # DecodeError, of whichever implementation
-        raise ValueError(str(error)) from error

@@ -13,8 +13,7 @@ ANNOUNCEMENT, CHUNK, CREDIT, PART = range(9, 13)
 # Bits of SessionHello.features.
 ANNOUNCEMENTS, PARTS = 1, 2
 
-# Bytes of a request's body before its ExecuteRequest, at most, and of a message before its frames.
-MOST_START_BYTES = 12 + 256
+# At most: bytes of a message before its frames.
 MOST_FIELD_BYTES = 11
 HEADER_BYTES = 16
 
@@ -25,10 +24,6 @@ _FRAMES_TAG = b"\x0a"  # SessionMessage.frames
 _MOST_TRACE_BYTES = 256
 
 
-class FrameError(ValueError):
-    """The bytes are not frames."""
-
-
 def frame(kind: int, number: int, body: _frame.Buffer = b"") -> bytes:
     return b"".join((_HEADER.pack(len(body), kind, 0, 0, number), body))
 
@@ -36,8 +31,13 @@ def frame(kind: int, number: int, body: _frame.Buffer = b"") -> bytes:
 def request(
     number: int, seconds: float, trace: str, message: bytes, kind: int = REQUEST
 ) -> bytes:
-    """The frame of an ExecuteRequest, which may take so long; `trace`: W3C traceparent or ""."""
-    traceparent = trace.encode("ascii")[:_MOST_TRACE_BYTES]
+    """The frame of an ExecuteRequest, which may take so long.
+
+    Args:
+        trace: W3C traceparent; not sent if it has other characters or more than 256.
+    """
+    is_sent = trace.isascii() and len(trace) <= _MOST_TRACE_BYTES
+    traceparent = trace.encode() if is_sent else b""
     size = _START.size + len(traceparent) + len(message)
     return b"".join(
         (
@@ -53,7 +53,7 @@ def request(
 def read_credit(body: bytes) -> int:
     """How many more bytes chunks may have. FrameError: it is none."""
     if len(body) != _CREDIT.size:
-        raise FrameError(f"a credit of {len(body)} bytes")
+        raise _frame.FrameError(f"a credit of {len(body)} bytes")
     credit: int = _CREDIT.unpack(body)[0]
     return credit
 
@@ -68,20 +68,17 @@ def split(message: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Kind, number and body of each frame of a message. FrameError: it has others."""
     if not message:
         return
-    try:
-        size, start = _frame.read_varint(message, 1)
-    except _frame.FrameError as error:
-        raise FrameError(str(error)) from error
+    size, start = _frame.read_varint(message, 1)
     if message[:1] != _FRAMES_TAG or start + size != len(message):
-        raise FrameError("it is no SessionMessage")
+        raise _frame.FrameError("it is no SessionMessage")
     while start < len(message):
         if start + _HEADER.size > len(message):
-            raise FrameError("it ends in the middle of a frame")
+            raise _frame.FrameError("it ends in the middle of a frame")
         size, kind, flags, zero, number = _HEADER.unpack_from(message, start)
         start += _HEADER.size
         if flags or zero:
-            raise FrameError(f"a frame has the flags {flags} and {zero}")
+            raise _frame.FrameError(f"a frame has the flags {flags} and {zero}")
         if start + size > len(message):
-            raise FrameError("it ends in the middle of a frame")
+            raise _frame.FrameError("it ends in the middle of a frame")
         yield kind, number, message[start : start + size]
         start += size

@@ -20,7 +20,7 @@ _PROBE_INTERVAL = 5.0
 # So long a daemon may take for its hello; a call is served meanwhile, too.
 _LONGEST_OPENING = 1.0
 
-# After so many seconds without an event the daemon may have ended unnoticed, since nobody reads.
+# After so many seconds without an event the daemon may have ended unnoticed, as no thread reads.
 _IDLE = 0.5
 
 
@@ -110,9 +110,9 @@ class Sessions:
             if not session.check(seconds):
                 self._leave(session)
                 self._next_look = now  # it was in order, as far as is known
-        if self._current is None and not self._opens(now, is_large):
-            return None
         if self._current is None:
+            if not self._opens(now, is_large):
+                return None
             self._current = self._open(longest)
             if self._current is None:
                 return None

@@ -99,8 +99,8 @@ class Client(_connection.ClientBase, Operators[Any]):
             balance: whether calls go round the daemons of the target. False: to the first one
                 that can be reached, and to another when that one is lost, as resident tensors
                 need it: they are in the memory of one daemon.
-            session: whether small requests travel together over one long stream, a session, instead
-                of in a call each, where there is one daemon that knows sessions.
+            session: whether requests travel together over one long stream, a session, instead of in
+                a call each, where there is one daemon that knows sessions.
 
         Raises:
             ValueError: one of these cannot be met.
@@ -482,7 +482,7 @@ class Client(_connection.ClientBase, Operators[Any]):
 
     def _attempt(self, method: str, message: bytes) -> Callable[[float], bytes]:
         def attempt(time_left: float) -> bytes:
-            # A large one may fit no call: what one session has not started goes to the next.
+            # A large one may fit no call: if one session has not started it, the next one gets it.
             for _ in range(2 if len(message) > WHOLE else 1):
                 entered = self._enter(method, message, time_left)
                 if entered is None:

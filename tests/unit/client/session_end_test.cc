@@ -414,7 +414,7 @@ TEST_F(SessionEndTest, ADaemonThatCannotServeIsLeft) {
   });
   Connect();
   EXPECT_TRUE(Await([&] {
-    EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());  // what is refused is repeated
+    EXPECT_TRUE(client_->Execute(ScaleOf({1})).ok());  // a refused one is repeated
     return is_left.load();
   }));
   num_calls_ = 0;
