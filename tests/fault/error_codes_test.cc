@@ -17,6 +17,7 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
+#include "tests/sanitized.h"
 
 namespace opserve::server {
 namespace {
@@ -109,7 +110,9 @@ TEST(ErrorClassesTest, EachIsTakenForWhatTheTableSays) {
 
 TEST_F(ErrorCodesTest, EachOfStageOneEndsItsRequestAsTheTableSays) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
-  for (Row row : Rows()) {
+  const std::vector<Row> rows = Rows();
+  for (size_t i = 0; i < rows.size(); i += kStride) {
+    Row row = rows[i];
     if (row.outcome == "none") row.outcome = "internal";  // stage one did nothing, after all
     ExpectOutcome(daemon, row,
                   absl::StrCat("call=aclnnL1LossBackwardGetWorkspaceSize,code=", row.code));

@@ -14,7 +14,6 @@ Everything is bounded in count and time, and stays on loopback and Unix sockets.
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
 import pathlib
 import selectors
@@ -184,9 +183,8 @@ def run_beside(attack, target, seconds, daemon, is_fresh):
     half-way.
     """
     probe = prober.Prober(daemon.address, "healthy", is_fresh)
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    process = context.Process(
+    results = prober.PROCESSES.Queue()
+    process = prober.PROCESSES.Process(
         target=_run_attack, args=(attacks.ATTACKS.index(attack), target, results), daemon=True)
     process.start()
     peak = 0
@@ -284,6 +282,8 @@ def main():
     options.seconds = 15 if options.whole else 2
     options.connections = 64 if options.whole else 16
     options.most_bytes = (4096 if options.whole else 512) * MIB
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:3])  # where that process looks for them
+    prober.PROCESSES.set_forkserver_preload(["attacks", "prober"])
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     passed = failed = 0
     complaints = []

@@ -7,6 +7,10 @@ import time
 import numpy as np
 import opserve
 
+# Each process begins as a copy of one that has the modules and has made no call: to load them takes longer than some
+# attacks.
+PROCESSES = multiprocessing.get_context("forkserver")
+
 CALL_SECONDS = 5.0  # a call that takes longer has failed
 
 _VECTOR = np.arange(16, dtype=np.float32)
@@ -48,11 +52,10 @@ class Prober:
     """Calls from a process of its own, the first before the constructor returns, the last in stop()."""
 
     def __init__(self, address, token, is_fresh):
-        context = multiprocessing.get_context("spawn")
-        self._stop = context.Event()
-        begun = context.Event()
-        self._results = context.Queue()
-        self._process = context.Process(target=_probe, daemon=True, args=(
+        self._stop = PROCESSES.Event()
+        begun = PROCESSES.Event()
+        self._results = PROCESSES.Queue()
+        self._process = PROCESSES.Process(target=_probe, daemon=True, args=(
             address.target, address.ca_file, token, is_fresh, begun, self._stop, self._results))
         self._process.start()
         if not begun.wait(timeout=120):

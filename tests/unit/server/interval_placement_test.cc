@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/sanitized.h"
 #include "tests/seed.h"
 
 namespace opserve::server {
@@ -115,11 +116,7 @@ TEST(PlaceIntervalsTest, NeighboursInTimeDoNotShareAndOthersDo) {
 }
 
 TEST(PlaceIntervalsTest, RandomGraphsTakeLittleMoreThanTheyMust) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kGraphs = 500;
-#else
-  constexpr int kGraphs = 10'000;
-#endif
+  constexpr int kGraphs = kIsSanitized ? 500 : 10'000;
   Generator generator(TestSeed(20261124));
   std::vector<double> ratios;
   for (int i = 0; i < kGraphs; ++i) {

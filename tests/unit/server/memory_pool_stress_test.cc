@@ -7,6 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "tests/await.h"
+#include "tests/sanitized.h"
 #include "tests/seed.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
@@ -17,11 +18,7 @@ using Scrub = DeviceMemoryPool::Scrub;
 using MemoryPoolStressTest = MemoryPoolFixture;
 
 // Sanitizers and one mutex among sixteen threads make it slow.
-#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
-constexpr int kOperations = 100000;
-#else
-constexpr int kOperations = 1000000;
-#endif
+constexpr int kOperations = kIsSanitized ? 100'000 : 1'000'000;
 constexpr int kThreads = 16;
 
 TEST_F(MemoryPoolStressTest, WhileOneStreamsMemoryGrowsOthersAreServedAndGrowToo) {
