@@ -43,6 +43,34 @@ def test_constants_of_any_size_run_on_the_pool(backend: opserve.torch.Backend, f
         torch.testing.assert_close(gradient, other)
 
 
+PARTS: dict[str, Any] = {
+    "beginning": lambda x: x[:8] + torch.arange(10.0)[:8],
+    "end": lambda x: x[:8] + torch.arange(10.0)[2:],
+    "element": lambda x: x + torch.arange(10)[3],
+    "each second one": lambda x: x[:4] + torch.arange(10.0)[2::2],
+    "columns": lambda x: x[:6].reshape(3, 2) + torch.arange(12.0).reshape(3, 4)[:, 1:3],
+    "column of a tensor": lambda x: x[:2] + torch.tensor([[1.0, 2.0], [3.0, 4.0]])[:, 1],
+    "repeated row": lambda x: x[:4].reshape(2, 2) + torch.tensor([[1.0, 2.0], [3.0, 4.0]])[1],
+    "halves": lambda x: x[:3].bfloat16() + torch.arange(9, dtype=torch.bfloat16)[6:],
+    "nothing": lambda x: x[:0] + torch.arange(10.0)[10:],
+    "equal elements": lambda x: x[:6].reshape(2, 3) + torch.ones(3, 4).t()[2:, 1:2],
+    "floats from integers": lambda x: x[:1] + torch.arange(5000, dtype=torch.float32)[4000:],
+    "halves from integers": lambda x: x[:1].half() * torch.arange(3000, dtype=torch.float16)[9:],
+    "the part alone": lambda x: (x, torch.arange(10.0)[4:7]),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_small_constants_are_their_own(
+    backend: opserve.torch.Backend, name: str
+) -> None:
+    x = torch.randn(10)
+
+    seen, expected = torch.compile(PARTS[name], backend=backend)(x), PARTS[name](x)
+
+    torch.testing.assert_close(seen, expected)
+
+
 def test_a_large_constant_is_sent_once(backend: opserve.torch.Backend, traffic: Traffic) -> None:
     run = torch.compile(add_large, backend=backend)
     run(torch.randn(2000))

@@ -57,6 +57,15 @@ def _value_of(source: Any, meta: Tensor) -> Value:
     return Value(source, meta_like(meta), tuple(meta.shape))
 
 
+def _part_of(literal: Literal, meta: Tensor) -> Literal:
+    """As `meta` shows it: elements before the first and after the last of these are left out."""
+    steps = zip(meta.shape, meta.stride())
+    count = 1 + sum((length - 1) * step for length, step in steps) if meta.numel() else 0
+    begin = meta.storage_offset() * meta.itemsize
+    data = literal.data[begin : begin + count * meta.itemsize]
+    return Literal(data, literal.data_type, tuple(meta.shape), tuple(meta.stride()))
+
+
 def meta_like(meta: Tensor) -> Tensor:
     """A contiguous meta tensor of its own storage."""
     return torch.empty(meta.shape, dtype=meta.dtype, device="meta")
@@ -195,9 +204,7 @@ class Builder:
             raise Unsupported(f"{name}: {key} is no tensor of the graph")
         source = value.source
         if isinstance(source, Literal):
-            return Literal(
-                source.data, source.data_type, value.shape, tuple(value.meta.stride())
-            )
+            return _part_of(source, value.meta)
         if value.is_whole and value.shape == value.source_shape:
             return source
         if not value.shape and isinstance(source, InputOf):

@@ -63,9 +63,18 @@ def _arange(b: Builder, *arguments: Any, **options: Any) -> Value:
         start, end, step = _range(*arguments, step=options.get("step"))
     meta = b.result
     values = torch.arange(start, end, step, dtype=meta.dtype)
-    if values.numel() * values.itemsize <= 4096 and meta.dtype != torch.bfloat16:
+    if values.numel() * values.itemsize <= 4096:
         return b.literal(values)
-    return b.op("Arange", start=start, end=end, step=step)
+    # The operator's result has the dtype of its numbers.
+    number, dtype = (float, torch.float32) if meta.dtype.is_floating_point else (int, torch.int64)
+    made = b.op(
+        "Arange",
+        start=number(start),
+        end=number(end),
+        step=number(step),
+        meta=torch.empty(meta.shape, dtype=dtype, device="meta"),
+    )
+    return b.cast(made, meta.dtype)
 
 
 def _range(*arguments: Any, step: Any = None) -> tuple[Any, Any, Any]:
