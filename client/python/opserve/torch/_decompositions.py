@@ -12,7 +12,15 @@ from typing import Any, Optional
 
 import torch
 
-from opserve.torch import _adaptive_pooling, _distances, _order, _volume_pooling
+from opserve.torch import (
+    _adaptive_pooling,
+    _distances,
+    _order,
+    _prefixes,
+    _sampling,
+    _scattered,
+    _volume_pooling,
+)
 from opserve.torch._whole_functions import DTYPES
 
 Tensor = torch.Tensor
@@ -307,6 +315,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_adaptive_pooling.DECOMPOSITIONS,
     **_distances.DECOMPOSITIONS,
     **_order.DECOMPOSITIONS,
+    **_prefixes.DECOMPOSITIONS,
+    **_sampling.DECOMPOSITIONS,
+    **_scattered.DECOMPOSITIONS,
     **_volume_pooling.DECOMPOSITIONS,
 }
 

@@ -1,0 +1,87 @@
+"""Elements that are put together where their indices are equal (scatter_reduce).
+
+Sums are added where they belong. Products and extremes are found by comparing each index with each
+place, so there must not be too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+aten = torch.ops.aten
+
+# Of indices with places. More take longer than the elements' way to and fro, and more memory.
+_MOST_COMPARISONS = 1 << 24
+
+_SUMS = ("sum", "mean")
+
+
+def _least(dtype: torch.dtype) -> Any:
+    return -float("inf") if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def _greatest(dtype: torch.dtype) -> Any:
+    return float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max
+
+
+# By name: the element that changes nothing, how an axis becomes one element, and how two do.
+_Rule = tuple[
+    Callable[[torch.dtype], Any],
+    Callable[[Tensor, int], Tensor],
+    Callable[[Tensor, Tensor], Tensor],
+]
+_RULES: dict[str, _Rule] = {
+    "prod": (lambda dtype: 1, torch.prod, torch.mul),
+    "amax": (_least, torch.amax, torch.maximum),
+    "amin": (_greatest, torch.amin, torch.minimum),
+}
+
+
+def _scatter_reduce(
+    x: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Any:
+    if x.dim() == 0 or x.dtype == torch.float64:
+        return NotImplemented
+    if reduce == "mean" and not x.is_floating_point():
+        return NotImplemented
+    dim %= x.dim()
+    places = [*x.shape]
+    places[dim] = index.shape[dim]
+    if list(index.shape) != places:
+        return NotImplemented  # some rows stay as they are
+    if list(source.shape) != places:
+        for axis, length in enumerate(places):
+            source = source.narrow(axis, 0, length)
+    counts = torch.zeros_like(x, dtype=torch.int64).scatter_add(
+        dim, index, torch.ones_like(source, dtype=torch.int64)
+    )
+    if reduce in _SUMS:
+        result = x if include_self else torch.where(counts > 0, torch.zeros_like(x), x)
+        result = result.scatter_add(dim, index, source)
+        if reduce == "sum":
+            return result
+        divisors = (counts + int(include_self)).clamp(min=1).to(torch.float32)
+        return (result / divisors).to(x.dtype)
+    if source.numel() * x.shape[dim] > _MOST_COMPARISONS:
+        return NotImplemented
+    nothing, of_axis, of_two = _RULES[reduce]
+    there = torch.arange(x.shape[dim], device=x.device)
+    there = there.reshape(-1, *[1] * (x.dim() - dim - 1))
+    belongs = index.unsqueeze(dim + 1) == there
+    result = of_axis(torch.where(belongs, source.unsqueeze(dim + 1), nothing(x.dtype)), dim)
+    if include_self:
+        return of_two(x, result)
+    return torch.where(counts > 0, result, x)
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {aten.scatter_reduce.two: _scatter_reduce}
