@@ -17,6 +17,7 @@ Tensor = torch.Tensor
 NAN, INF = math.nan, math.inf
 
 INDEX = torch.tensor([[0, 2, 1, 2], [2, 2, 0, 0], [1, 1, 1, 0]])
+ROWS = torch.tensor([True, False, False, True])
 UNUSUAL = torch.tensor([[1.0, NAN, 3.0, 2.0], [-INF, -INF, INF, INF], [2.0, 2.0, NAN, NAN]])
 
 
@@ -127,6 +128,63 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Tensor]]]] = {
         for reduce in ("sum", "mean", "amax", "amin", "prod")
         for include in (True, False)
     },
+    "masked_scatter": (
+        lambda x, source: x.masked_scatter(x > 0, source),
+        lambda: [torch.randn(3, 5), torch.randn(4, 4)],
+    ),
+    "masked_scatter of rows": (
+        lambda x, source: x.masked_scatter(ROWS.unsqueeze(1), source),
+        lambda: [torch.randn(4, 3), torch.randn(2, 3)],
+    ),
+    "masked_scatter of nothing": (
+        lambda x, source: x.masked_scatter(x > 99, source), lambda: [torch.randn(3), torch.randn(2)]
+    ),
+    "take": (lambda x: torch.take(x, INDEX), normal(3, 2)),
+    "take from the end": (lambda x: torch.take(x, -1 - INDEX), normal(3, 2)),
+    "put": (
+        lambda x, source: torch.put(x, INDEX[0, :2] - 3, source),
+        lambda: [torch.randn(2, 3), torch.randn(2)],
+    ),
+    "put that adds": (
+        lambda x, source: torch.put(x, INDEX, source, accumulate=True),
+        lambda: [torch.randn(2, 3), torch.randn(3, 4)],
+    ),
+    "hypot": (torch.hypot, lambda: [torch.randn(4, 3), torch.randn(3)]),
+    "hypot of large and unusual ones": (
+        torch.hypot,
+        lambda: [torch.tensor([1e30, INF, NAN, 3e-30]), torch.tensor([1e30, INF, 1.0, 4e-30])],
+    ),
+    "copysign": (torch.copysign, lambda: [torch.randn(4, 3), torch.randn(3)]),
+    "copysign of zeros and infinities": (
+        lambda x, y: torch.copysign(x.detach(), y.detach()),
+        lambda: [torch.ones(4), torch.tensor([0.0, -0.0, INF, -INF])],
+    ),
+    "rows of an embedding with a greatest norm": (
+        lambda table: F.embedding(INDEX, table * 1, max_norm=1.0), normal(5, 3)
+    ),
+    "an embedding with a greatest sum": (
+        lambda table: F.embedding(INDEX[0], table * 1, max_norm=0.5, norm_type=1.0), normal(5, 3)
+    ),
+    "distances with exponent 3": (
+        lambda x, y: torch.cdist(x, y, 3.0), lambda: [torch.randn(4, 3), torch.randn(5, 3)]
+    ),
+    "distances with exponent 1.5": (
+        lambda x, y: torch.cdist(x, y, 1.5), lambda: [torch.randn(2, 4, 3), torch.randn(2, 5, 3)]
+    ),
+    "greatest distances along an axis": (
+        lambda x, y: torch.cdist(x, y, INF), lambda: [torch.randn(4, 3), torch.randn(5, 3)]
+    ),
+    **{
+        f"indices of a triangle, {rows} by {columns}, {offset}": (
+            lambda x, rows=rows, columns=columns, offset=offset: (
+                x * 2,
+                torch.tril_indices(rows, columns, offset),
+                torch.triu_indices(rows, columns, offset),
+            ),
+            normal(2),
+        )
+        for rows, columns, offset in ((27, 27, 0), (4, 6, -1), (5, 3, 2), (3, 4, -9), (3, 4, 9))
+    },
     "scatter_reduce along rows": (
         lambda x, source: x.scatter_reduce(-1, INDEX[:, :3], source, "amax"),
         lambda: [torch.randn(3, 4), torch.randn(3, 3)],
@@ -162,6 +220,15 @@ def test_results_and_gradients_are_torchs(backend: opserve.torch.Backend, name: 
     assert len(seen) == len(expected)
     for one, other in zip(seen, expected):
         torch.testing.assert_close(one, other, equal_nan=True)
+
+
+def test_what_is_read_out_of_range_is_zero(backend: opserve.torch.Backend) -> None:
+    def read(x: Tensor, y: Tensor, index: Tensor) -> Any:
+        return x.masked_scatter(x > 0, y), y[index]
+
+    seen = torch.compile(read, backend=backend)(torch.ones(5), torch.ones(4), torch.tensor([9, 1]))
+
+    assert [one.tolist() for one in seen] == [[1, 1, 1, 1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(

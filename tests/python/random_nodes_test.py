@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 SHAPE = (200, 151)
 COUNT = SHAPE[0] * SHAPE[1]
+WEIGHTS = torch.tensor([1.0, 1.0, 2.0])  # 0, 1 and 2: the mean is 1.25
 Function = Callable[[torch.Tensor], torch.Tensor]
 
 # Function, smallest and largest value, mean, standard deviation.
@@ -31,6 +32,36 @@ CASES: dict[str, tuple[Function, float, float, float, float]] = {
     "uniform": (lambda x: torch.empty_like(x).uniform_(2, 5), 2, 5, 3.5, math.sqrt(9 / 12)),
     "normal": (lambda x: torch.empty_like(x).normal_(1, 2), -11, 13, 1, 2),
     "exponential": (lambda x: torch.empty_like(x).exponential_(2.0), 1e-9, 9, 0.5, 0.5),
+    "normal-tensors": (lambda x: torch.normal(x + 1, x + 2), -11, 13, 1, 2),
+    "normal-mean": (lambda x: torch.normal(x + 1, 2.0), -11, 13, 1, 2),
+    "normal-deviation": (lambda x: torch.normal(1.0, x + 2), -11, 13, 1, 2),
+    "log-normal": (lambda x: torch.empty_like(x).log_normal_(0, 1).log(), -6, 6, 0, 1),
+    "geometric": (lambda x: torch.empty_like(x).geometric_(0.5), 1, 40, 2, math.sqrt(2)),
+    # Of a Cauchy distribution, which has no mean: the angles are uniform.
+    "cauchy": (
+        lambda x: torch.atan((torch.empty_like(x).cauchy_(3, 2) - 3) / 2),
+        -math.pi / 2,
+        math.pi / 2,
+        0,
+        math.pi / math.sqrt(12),
+    ),
+    "multinomial": (
+        lambda x: torch.multinomial(x[:, :3] + WEIGHTS, SHAPE[1], replacement=True) + x,
+        0,
+        2,
+        1.25,
+        math.sqrt(0.6875),
+    ),
+    "multinomial-first": (
+        lambda x: torch.multinomial(x.reshape(-1, 1) + WEIGHTS, 1).reshape(SHAPE) + x,
+        0,
+        2,
+        1.25,
+        math.sqrt(0.6875),
+    ),
+    "permutation": (
+        lambda x: torch.randperm(COUNT).reshape(SHAPE) / COUNT + x, 0, 1, 0.5, math.sqrt(1 / 12)
+    ),
     "dropout1d": (
         lambda x: F.dropout1d(x.view(100, -1, 1) + 1, 0.3).view(SHAPE),
         0,
@@ -66,6 +97,16 @@ def test_numbers_have_torchs_distribution_and_repeat(
         pairs = torch.corrcoef(torch.stack([numbers.flatten()[1:], numbers.flatten()[:-1]]))
         assert abs(pairs[0, 1].item()) < 5 / math.sqrt(COUNT)
     assert all(not plan.unsupported for plan in backend.plans)
+
+
+def test_what_is_drawn_without_replacement_is_drawn_once(backend: opserve.torch.Backend) -> None:
+    weights = torch.tensor([[0.0, 1.0, 1.0, 2.0], [1.0, 0.0, 3.0, 0.1]])
+
+    drawn = torch.compile(lambda x: torch.multinomial(x, 3), backend=backend)(weights)
+    order = torch.compile(lambda x: torch.randperm(1000) + x, backend=backend)(torch.zeros(1))
+
+    assert drawn.sort(1)[0].tolist() == [[1, 2, 3], [0, 2, 3]]  # never one of weight 0
+    assert order.sort()[0].tolist() == [*range(1000)]
 
 
 def test_a_result_without_elements_needs_no_numbers(backend: opserve.torch.Backend) -> None:

@@ -15,6 +15,7 @@ import torch
 from opserve.torch import (
     _adaptive_pooling,
     _distances,
+    _drawn,
     _order,
     _prefixes,
     _sampling,
@@ -233,6 +234,35 @@ def _clamp(x: Tensor, low: Optional[Tensor] = None, high: Optional[Tensor] = Non
     return x if high is None else torch.minimum(x, high)
 
 
+def _hypot(x: Tensor, y: Tensor) -> Any:
+    if torch.float64 in (x.dtype, y.dtype):
+        return NotImplemented
+    greater, less = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
+    # No square of a number that is large.
+    longer = greater * torch.sqrt(1 + (less / greater).square())
+    return torch.where((greater == 0) | greater.isinf() | less.isinf(), greater, longer)
+
+
+def _copysign(x: Tensor, y: Tensor) -> Any:
+    if not x.is_floating_point() or not y.is_floating_point():
+        return NotImplemented
+    # Zero has a sign, too.
+    is_negative = (y < 0) | (torch.reciprocal(y) < 0)
+    return torch.where(is_negative, -x.abs(), x.abs())
+
+
+def _embedding_renorm(x: Tensor, indices: Tensor, most: float, norm_type: float) -> Any:
+    """The table with rows that are used and too long made shorter."""
+    if x.dtype == torch.float64:
+        return NotImplemented
+    norms = torch.linalg.vector_norm(x, norm_type, 1, dtype=torch.float32)
+    indices = indices.reshape(-1).to(torch.int64)
+    uses = torch.zeros_like(norms, dtype=torch.int64)
+    uses = uses.scatter_add(0, indices, torch.ones_like(indices))
+    factors = torch.where((uses > 0) & (norms > most), most / (norms + 1e-7), 1.0)
+    return (x * factors.unsqueeze(1)).to(x.dtype)
+
+
 def _weight_norm_backward(
     gradient: Tensor, direction: Tensor, length: Tensor, norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
@@ -298,6 +328,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.addmv.default: _addmv,
     aten.addbmm.default: _addbmm,
     aten.clamp.Tensor: _clamp,
+    aten.hypot.default: _hypot,
+    aten.copysign.Tensor: _copysign,
+    aten.embedding_renorm.default: _embedding_renorm,
     aten.hardshrink_backward.default: _shrink_backward,
     aten.softshrink_backward.default: _shrink_backward,
     aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
@@ -314,6 +347,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.replication_pad3d_backward.default: _replication_pad_backward,
     **_adaptive_pooling.DECOMPOSITIONS,
     **_distances.DECOMPOSITIONS,
+    **_drawn.DECOMPOSITIONS,
     **_order.DECOMPOSITIONS,
     **_prefixes.DECOMPOSITIONS,
     **_sampling.DECOMPOSITIONS,

@@ -1,7 +1,8 @@
-"""Distances of each row to each other row, with the exponents 1 and 2."""
+"""Distances of each row to each other row, with exponents from 1 on."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Optional
 
 import torch
@@ -19,7 +20,11 @@ def _distances(x: Tensor, y: Tensor, p: float, mode: Optional[int]) -> Any:
         return _differences(x, y).abs().sum(-1)
     if p == 2:
         return _differences(x, y).square().sum(-1).sqrt()
-    return NotImplemented
+    if p == math.inf:
+        return _differences(x, y).abs().amax(-1)
+    if p < 1:
+        return NotImplemented
+    return _differences(x, y).abs().pow(p).sum(-1).pow(1 / p)
 
 
 def _distances_backward(gradient: Tensor, x: Tensor, y: Tensor, p: float, distances: Tensor) -> Any:
@@ -30,7 +35,14 @@ def _distances_backward(gradient: Tensor, x: Tensor, y: Tensor, p: float, distan
     if p == 2:
         factors = torch.where(distances == 0, 0.0, gradient / distances)
         return (factors.unsqueeze(-1) * differences).sum(-2)
-    return NotImplemented
+    if p < 1:
+        return NotImplemented
+    sizes, distances = differences.abs(), distances.unsqueeze(-1)
+    if p == math.inf:
+        shares = (sizes == distances).to(x.dtype)
+    else:
+        shares = torch.where(distances == 0, 0.0, (sizes / distances).pow(p - 1))
+    return (gradient.unsqueeze(-1) * differences.sign() * shares).sum(-2)
 
 
 DECOMPOSITIONS = {

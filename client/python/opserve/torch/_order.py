@@ -1,4 +1,4 @@
-"""Places in sorted sequences, medians and k-th elements, from comparisons and a sort."""
+"""Places in sequences and triangles, medians and k-th elements, from comparisons and a sort."""
 
 from __future__ import annotations
 
@@ -71,10 +71,40 @@ def _median_of_all(x: Tensor) -> Any:
     return NotImplemented if x.numel() == 0 else _median(x.reshape(-1), 0)[0]
 
 
+def _triangle(
+    rows: int, columns: int, offset: int, is_lower: bool, dtype: Optional[torch.dtype], device: Any
+) -> Tensor:
+    """The places of a matrix that are in the triangle, row by row."""
+    places = torch.arange(rows * columns, device=device)
+    diagonals = places % max(columns, 1) - places // max(columns, 1)
+    is_inside = diagonals <= offset if is_lower else diagonals >= offset
+    # The others come behind these.
+    ordered = torch.where(is_inside, places, places + rows * columns).sort()[0]
+    below = [min(max(row + offset + is_lower, 0), columns) for row in range(rows)]
+    count = sum(below) if is_lower else rows * columns - sum(below)
+    inside = ordered[:count]
+    indices = torch.stack([inside // max(columns, 1), inside % max(columns, 1)])
+    return indices.to(torch.int64 if dtype is None else dtype)
+
+
+def _tril_indices(
+    rows: int, columns: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **_: Any
+) -> Tensor:
+    return _triangle(rows, columns, offset, True, dtype, device)
+
+
+def _triu_indices(
+    rows: int, columns: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **_: Any
+) -> Tensor:
+    return _triangle(rows, columns, offset, False, dtype, device)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.bucketize.Tensor: _bucketize,
     aten.searchsorted.Tensor: _searchsorted,
     aten.kthvalue.default: _kth,
     aten.median.dim: _median,
     aten.median.default: _median_of_all,
+    aten.tril_indices.default: _tril_indices,
+    aten.triu_indices.default: _triu_indices,
 }

@@ -1,11 +1,12 @@
-"""Elements that are put together where their indices are equal (scatter_reduce).
+"""Elements that go to given places: scatter_reduce, masked_scatter, put.
 
-Sums are added where they belong. Products and extremes are found by comparing each index with each
-place, so there must not be too many.
+Sums are added where they belong. Products and extremes of elements with equal indices are found by
+comparing each index with each place, so there must not be too many.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -84,4 +85,42 @@ def _scatter_reduce(
     return torch.where(counts > 0, result, x)
 
 
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {aten.scatter_reduce.two: _scatter_reduce}
+def _ranks(mask: Tensor) -> Tensor:
+    """In a row: of each place how many are chosen before it, as far as it is chosen itself."""
+    return (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(min=0)
+
+
+def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Any:
+    if x.dtype == torch.float64:
+        return NotImplemented
+    mask = mask.expand(torch.broadcast_shapes(x.shape, mask.shape))
+    # (What is beyond the source is zero; torch has an error for it.)
+    chosen = source.reshape(-1).index_select(0, _ranks(mask)).reshape(mask.shape)
+    return torch.where(mask, chosen, x)
+
+
+def _masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: list[int]) -> Any:
+    """Of the source."""
+    if gradient.dtype == torch.float64:
+        return NotImplemented
+    mask = mask.expand(gradient.shape)
+    parts = torch.where(mask, gradient, 0).reshape(-1)
+    zeros = gradient.new_zeros((math.prod(sizes),))
+    return zeros.index_add(0, _ranks(mask), parts).reshape(sizes)
+
+
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Any:
+    if x.dtype == torch.float64:
+        return NotImplemented
+    places = index.reshape(-1)
+    places = torch.where(places < 0, places + x.numel(), places)
+    flat = aten.index_put(x.reshape(-1), [places], source.reshape(-1), accumulate)
+    return flat.reshape(x.shape)
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.scatter_reduce.two: _scatter_reduce,
+    aten.masked_scatter.default: _masked_scatter,
+    aten.masked_scatter_backward.default: _masked_scatter_backward,
+    aten.put.default: _put,
+}
