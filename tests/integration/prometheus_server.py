@@ -10,18 +10,17 @@ import urllib.parse
 import urllib.request
 
 MILLISECONDS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-SCRAPE_MILLISECONDS = 500
-# A rate needs two scrapes, and on a busy machine some come to nothing.
-SHORTEST_MILLISECONDS = 6 * SCRAPE_MILLISECONDS
+# Of a range or a wait. A rate needs two scrapes, and on a busy machine some come to nothing.
+LEAST_SCRAPES = 6
 
 
-def quicken(rules, factor):
-    """The text of a rule file with all of its ranges and waits divided by `factor`. Names, and
-    numbers that are compared with, stay what they are."""
+def quicken(rules, factor, scrape_milliseconds):
+    """The text of a rule file with all of its ranges and waits divided by `factor`, but not below
+    some scrapes. Names, and numbers that are compared with, stay what they are."""
 
     def quicker(match):
         before, number, unit, after = match.groups()
-        milliseconds = max(int(number) * MILLISECONDS[unit] // factor, SHORTEST_MILLISECONDS)
+        milliseconds = max(int(number) * MILLISECONDS[unit] // factor, LEAST_SCRAPES * scrape_milliseconds)
         return f"{before}{milliseconds}ms{after}"
 
     return re.sub(r"(?m)(\[|^ +for: | offset )(\d+)([smhd])(\]|\b)", quicker, rules)
@@ -34,16 +33,21 @@ def free_port():
 
 
 class PrometheusServer:
-    """Runs until stop(). `jobs`: the port of each job's only target. `rules`: texts of rule files."""
+    """Runs until stop().
 
-    def __init__(self, directory, jobs, rules):
+    Args:
+        jobs: the port of each job's only target.
+        rules: texts of rule files, of which all ranges and waits are divided by `factor`.
+        scrape_milliseconds: from one scrape to the next, which may take as long.
+    """
+
+    def __init__(self, directory, jobs, rules, factor, scrape_milliseconds):
         directory.mkdir()
         for number, text in enumerate(rules):
-            (directory / f"rules{number}.yml").write_text(text)
+            (directory / f"rules{number}.yml").write_text(quicken(text, factor, scrape_milliseconds))
+        interval = f"{scrape_milliseconds}ms"
         config = {
-            "global": {"scrape_interval": f"{SCRAPE_MILLISECONDS}ms",
-                       "scrape_timeout": f"{SCRAPE_MILLISECONDS}ms",
-                       "evaluation_interval": f"{SCRAPE_MILLISECONDS}ms"},
+            "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
             "rule_files": ["rules*.yml"],
             "scrape_configs": [
                 {"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}

@@ -16,7 +16,7 @@ import unittest
 import unittest.mock
 
 from process_test import ROOT
-from prometheus_server import PrometheusServer, quicken
+from prometheus_server import PrometheusServer
 from watched_daemon import Watched
 
 sys.path[:0] = [str(ROOT / room) for room in ("client/python", "deploy/grafana", "tests/hardening")]
@@ -27,8 +27,12 @@ from opserve import _wire
 
 RULES = [path.read_text() for path in sorted((ROOT / "deploy/prometheus/rules").glob("*.yml"))]
 QUICKER = 100
-# For alerts that compare hours with hours, a Prometheus of its own.
+# So many daemons and their loads keep two processors busy, and a daemon counts as down if six scrapes in a row take
+# longer than this.
+SCRAPE_MILLISECONDS = 1000
+# For alerts that compare hours with hours, a Prometheus of its own, of few daemons.
 QUICKER_BY_HOURS = 4800
+SCRAPE_MILLISECONDS_BY_HOURS = 500
 
 # After the golden case all launches of a kernel, or all calls of a function.
 ALL_L1 = "kernel=aclnnL1LossBackward,nth=2,count=all,"
@@ -183,12 +187,11 @@ class PrometheusTest(unittest.TestCase):
                       faults="call=aclrtFree,code=507899,count=all")
         cls.start("killed", [one])
         jobs = {watched.job: watched.daemon.ready["metrics_port"] for watched in cls.watched.values()}
-        cls.prometheus = PrometheusServer(cls.directory / "prometheus", jobs,
-                                          [quicken(rules, QUICKER) for rules in RULES])
+        cls.prometheus = PrometheusServer(cls.directory / "prometheus", jobs, RULES, QUICKER, SCRAPE_MILLISECONDS)
         cls.addClassCleanup(cls.prometheus.stop)
         cls.prometheus_by_hours = PrometheusServer(
             cls.directory / "hours", {cls.watched[name].job: jobs[cls.watched[name].job] for name in FIRE_BY_HOURS},
-            [quicken(rules, QUICKER_BY_HOURS) for rules in RULES])
+            RULES, QUICKER_BY_HOURS, SCRAPE_MILLISECONDS_BY_HOURS)
         cls.addClassCleanup(cls.prometheus_by_hours.stop)
         cls.prometheus.wait_until(lambda: len(cls.prometheus.query("up == 1")) == len(jobs))
         cls.disturb()
@@ -290,8 +293,7 @@ class PrometheusTest(unittest.TestCase):
 
     def test_a_prometheus_that_does_not_know_opserved_says_so(self):
         port = self.watched["healthy"].daemon.ready["metrics_port"]
-        prometheus = PrometheusServer(self.directory / "other", {"other": port},
-                                      [quicken(rules, QUICKER) for rules in RULES])
+        prometheus = PrometheusServer(self.directory / "other", {"other": port}, RULES, QUICKER, SCRAPE_MILLISECONDS)
         self.addCleanup(prometheus.stop)
         prometheus.wait_until(
             lambda: prometheus.query('ALERTS{alertname="OpserveNotMonitored",alertstate="firing"}'))
