@@ -19,11 +19,10 @@ from optim_helpers import sent_by
 from sent_bytes import SentBytes
 from torch import nn
 from torch.nn import functional as F
-from torch_models import CASES, LIBRARY_CASES, Case, Mlp
+from torch_models import CASES, IS_LONG, LIBRARY_CASES, STEPS, Case, Mlp
 
-STEPS = int(os.environ.get("OPSERVE_TRAINING_STEPS", "3"))
 # Short runs train those of libraries in training_test.py only.
-TRAINED_CASES = {**CASES, **(LIBRARY_CASES if STEPS >= 20 else {})}
+TRAINED_CASES = {**CASES, **(LIBRARY_CASES if IS_LONG else {})}
 
 
 @pytest.fixture(autouse=True)

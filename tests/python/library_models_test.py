@@ -18,8 +18,8 @@ import torch
 from library_models import CASES
 from optim_helpers import fresh  # noqa: F401
 from sent_bytes import RecordingBackend, SentBytes
+from torch_models import STEPS
 
-STEPS = int(os.environ.get("OPSERVE_TRAINING_STEPS", "3"))
 SHORT = ["electra", "vit-transformers"]
 NAMES = list(CASES) if os.environ.get("OPSERVE_LIBRARY_MODELS") == "all" else SHORT
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import io
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -27,11 +26,9 @@ from optim_helpers import (  # noqa: F401
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import optimizer as torchs
-from torch_models import CASES
+from torch_models import CASES, IS_LONG
 
 optim = opserve.torch.optim
-
-IS_LONG = int(os.environ.get("OPSERVE_TRAINING_STEPS", "3")) >= 20
 
 
 # A hundred steps of each in the long run.

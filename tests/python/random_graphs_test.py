@@ -18,7 +18,7 @@ COUNT = int(os.environ.get("OPSERVE_TORCH_GRAPHS", "25"))
 
 
 def close(name: str, seen: Tensor, expected: Tensor) -> None:
-    # What a graph does to an error is not known: values and sums of up to thousands of them.
+    # Errors grow on their way through a graph: values, and sums of up to thousands of them.
     torch.testing.assert_close(
         seen, expected, rtol=1e-4, atol=1e-4, equal_nan=True, msg=lambda text: f"{name}: {text}"
     )

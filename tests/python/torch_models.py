@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+# Of a training; the long run makes more, and trains all models in all ways.
+STEPS = int(os.environ.get("OPSERVE_TRAINING_STEPS", "3"))
+IS_LONG = STEPS >= 20
 
 
 @dataclasses.dataclass(frozen=True)

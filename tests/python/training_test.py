@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,10 +14,8 @@ import torch
 from optim_helpers import Traffic, backend, fresh, traffic  # noqa: F401
 from sent_bytes import RecordingBackend, SentBytes
 from torch import nn
-from torch_models import CASES, LIBRARY_CASES, Case, Mlp
+from torch_models import CASES, IS_LONG, LIBRARY_CASES, STEPS, Case, Mlp
 
-STEPS = int(os.environ.get("OPSERVE_TRAINING_STEPS", "3"))
-IS_LONG = STEPS >= 20
 ALL_CASES = {**CASES, **LIBRARY_CASES}
 
 

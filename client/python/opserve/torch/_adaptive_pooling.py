@@ -101,8 +101,7 @@ def _greatest_of_members(x: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tenso
         values = values.index_select(axis, members.reshape(-1)).unflatten(axis, members.shape)
         stride = math.prod(lengths[i + 1 :])
         places = places.unsqueeze(-1).unsqueeze(-1) + members * stride
-    cells = [*range(0, 2 * axes, 2)]
-    members_last = [*cells, *range(1, 2 * axes, 2)]
+    members_last = [*range(0, 2 * axes, 2), *range(1, 2 * axes, 2)]
     places = places.permute(members_last).flatten(axes)
     values = values.permute([*range(lead), *(lead + axis for axis in members_last)])
     greatest, at = values.flatten(lead + axes).max(-1)
@@ -118,17 +117,13 @@ def _greatest_backward(gradient: Tensor, x: Tensor, places: Tensor, axes: int) -
     return pool.default(gradient, x, window, window, [0, 0], [1, 1], False, places)
 
 
-def _on(axes: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.partial(function, axes=axes)
-
-
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._adaptive_avg_pool2d.default: _average,
-    aten._adaptive_avg_pool2d_backward.default: _on(2, _average_backward),
+    aten._adaptive_avg_pool2d_backward.default: functools.partial(_average_backward, axes=2),
     aten._adaptive_avg_pool3d.default: _average,
-    aten._adaptive_avg_pool3d_backward.default: _on(3, _average_backward),
+    aten._adaptive_avg_pool3d_backward.default: functools.partial(_average_backward, axes=3),
     aten.adaptive_max_pool2d.default: _greatest,
-    aten.adaptive_max_pool2d_backward.default: _on(2, _greatest_backward),
+    aten.adaptive_max_pool2d_backward.default: functools.partial(_greatest_backward, axes=2),
     aten.adaptive_max_pool3d.default: _greatest,
-    aten.adaptive_max_pool3d_backward.default: _on(3, _greatest_backward),
+    aten.adaptive_max_pool3d_backward.default: functools.partial(_greatest_backward, axes=3),
 }

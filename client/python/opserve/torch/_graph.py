@@ -8,16 +8,13 @@ from typing import Any, Optional
 
 import torch
 
-from opserve.program import InputOf, OutputOf
+from opserve.program import MAX_LITERAL_BYTES, InputOf, OutputOf
 from opserve.torch._builder import Builder, Unsupported, Value, meta_like
 from opserve.torch._layouts import Extents
 from opserve.torch._nodes import is_backward, makes_tensor, where, written_inputs
 from opserve.torch._plan import At, LocalStep, Plan, PoolStep, beyond_one_message
 
 Tensor = torch.Tensor
-
-# Of a constant that is part of each program's message; larger ones stay on the pool.
-_MOST_LITERAL_BYTES = 4096
 
 
 def metas_of(arguments: Sequence[Any]) -> list[Any]:
@@ -117,7 +114,8 @@ class _Lowering:
             tensor = getattr(tensor, name)
         if not isinstance(tensor, Tensor):
             return tensor  # a graph of a branch
-        if tensor.numel() * tensor.itemsize <= _MOST_LITERAL_BYTES and tensor.dtype in _DTYPES:
+        # Larger ones stay on the pool.
+        if tensor.numel() * tensor.itemsize <= MAX_LITERAL_BYTES and tensor.dtype in _DTYPES:
             return self._builder.literal(tensor)
         if tensor.is_inference():
             with torch.inference_mode(False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Optional
@@ -11,15 +12,15 @@ import torch
 Tensor = torch.Tensor
 aten = torch.ops.aten
 
-# Comparisons of a search, each of an element with one of the sequence. More take longer than a
+# Comparisons of a node, as of each element with each one of a sequence. More take longer than a
 # search here does with the elements' way to and fro.
-_MOST_COMPARISONS = 1 << 24
+MOST_COMPARISONS = 1 << 24
 
 
 def _places(sequence: Tensor, x: Tensor, right: bool, out_int32: bool) -> Any:
     """How many elements of each sequence come before each element; all of them before a NaN."""
     sequence, x = sequence.unsqueeze(-2), x.unsqueeze(-1)
-    if math.prod(torch.broadcast_shapes(sequence.shape, x.shape)) > _MOST_COMPARISONS:
+    if math.prod(torch.broadcast_shapes(sequence.shape, x.shape)) > MOST_COMPARISONS:
         return NotImplemented
     comes_behind = sequence > x if right else sequence >= x
     return (~comes_behind).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
@@ -72,7 +73,14 @@ def _median_of_all(x: Tensor) -> Any:
 
 
 def _triangle(
-    rows: int, columns: int, offset: int, is_lower: bool, dtype: Optional[torch.dtype], device: Any
+    rows: int,
+    columns: int,
+    offset: int = 0,
+    *,
+    is_lower: bool,
+    dtype: Optional[torch.dtype] = None,
+    device: Any = None,
+    **_: Any,
 ) -> Tensor:
     """The places of a matrix that are in the triangle, row by row."""
     places = torch.arange(rows * columns, device=device)
@@ -87,24 +95,12 @@ def _triangle(
     return indices.to(torch.int64 if dtype is None else dtype)
 
 
-def _tril_indices(
-    rows: int, columns: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **_: Any
-) -> Tensor:
-    return _triangle(rows, columns, offset, True, dtype, device)
-
-
-def _triu_indices(
-    rows: int, columns: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **_: Any
-) -> Tensor:
-    return _triangle(rows, columns, offset, False, dtype, device)
-
-
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.bucketize.Tensor: _bucketize,
     aten.searchsorted.Tensor: _searchsorted,
     aten.kthvalue.default: _kth,
     aten.median.dim: _median,
     aten.median.default: _median_of_all,
-    aten.tril_indices.default: _tril_indices,
-    aten.triu_indices.default: _triu_indices,
+    aten.tril_indices.default: functools.partial(_triangle, is_lower=True),
+    aten.triu_indices.default: functools.partial(_triangle, is_lower=False),
 }

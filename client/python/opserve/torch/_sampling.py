@@ -7,6 +7,7 @@ elements at the corners around it, a row of which is gathered at once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -18,7 +19,7 @@ Tensor = torch.Tensor
 aten = torch.ops.aten
 
 _LINEAR, _NEAREST = 0, 1
-_ZEROS, _BORDER = 0, 1  # what is beyond the edges, beside 2, the elements in reverse
+_ZEROS, _BORDER = 0, 1  # beyond the edges, beside 2, the elements in reverse
 
 
 def _reflected(places: Tensor, size: int, align_corners: bool) -> tuple[Tensor, Tensor]:
@@ -101,9 +102,9 @@ def _corners(
         factors = [shares[axis][end] for axis, end in enumerate(corner)]
         indices.append(index)
         inside.append(is_inside)
-        weights.append(_product(factors))
+        weights.append(functools.reduce(torch.mul, factors))
         for axis, end in enumerate(corner):
-            others = _product([*factors[:axis], *factors[axis + 1 :]])
+            others = functools.reduce(torch.mul, [*factors[:axis], *factors[axis + 1 :]])
             by_axis[axis].append((others if end else -others) * slopes[axis])
     return _Corners(
         torch.stack(indices, 1),
@@ -111,13 +112,6 @@ def _corners(
         torch.stack(weights, 1),
         [torch.stack(of_axis, 1) for of_axis in by_axis],
     )
-
-
-def _product(factors: list[Tensor]) -> Tensor:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = result * factor
-    return result
 
 
 def _at_corners(x: Tensor, corners: _Corners) -> Tensor:

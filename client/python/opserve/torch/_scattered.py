@@ -12,11 +12,10 @@ from typing import Any
 
 import torch
 
+from opserve.torch._order import MOST_COMPARISONS
+
 Tensor = torch.Tensor
 aten = torch.ops.aten
-
-# Of indices with places. More take longer than the elements' way to and fro, and more memory.
-_MOST_COMPARISONS = 1 << 24
 
 _SUMS = ("sum", "mean")
 
@@ -73,7 +72,7 @@ def _scatter_reduce(
             return result
         divisors = (counts + int(include_self)).clamp(min=1).to(torch.float32)
         return (result / divisors).to(x.dtype)
-    if source.numel() * x.shape[dim] > _MOST_COMPARISONS:
+    if source.numel() * x.shape[dim] > MOST_COMPARISONS:
         return NotImplemented
     nothing, of_axis, of_two = _RULES[reduce]
     there = torch.arange(x.shape[dim], device=x.device)
@@ -94,7 +93,7 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Any:
     if x.dtype == torch.float64:
         return NotImplemented
     mask = mask.expand(torch.broadcast_shapes(x.shape, mask.shape))
-    # (What is beyond the source is zero; torch has an error for it.)
+    # (Beyond the source the pool reads zeros; torch has an error for it.)
     chosen = source.reshape(-1).index_select(0, _ranks(mask)).reshape(mask.shape)
     return torch.where(mask, chosen, x)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from opserve.program import MAX_LITERAL_BYTES
 from opserve.torch._builder import Builder, Value
 from opserve.torch._lowerings._registry import lowers
 
@@ -63,7 +64,7 @@ def _arange(b: Builder, *arguments: Any, **options: Any) -> Value:
         start, end, step = _range(*arguments, step=options.get("step"))
     meta = b.result
     values = torch.arange(start, end, step, dtype=meta.dtype)
-    if values.numel() * values.itemsize <= 4096:
+    if values.numel() * values.itemsize <= MAX_LITERAL_BYTES:
         return b.literal(values)
     # The operator's result has the dtype of its numbers.
     number, dtype = (float, torch.float32) if meta.dtype.is_floating_point else (int, torch.int64)
