@@ -65,14 +65,16 @@ void Session::Begin() {
 Session::Place Session::PlaceFor(size_t bytes) const {
   absl::MutexLock lock(&mutex_);
   if (stage_ > Stage::kOpen) return Place::kOver;
-  if (bytes > kWhole) {
-    return stage_ < Stage::kOpen || takes_announcements_ ? Place::kFree : Place::kNone;
-  }
+  if (bytes > kWhole) return MayAnnounce() ? Place::kFree : Place::kNone;
   if (stage_ < Stage::kOpen) return Place::kNone;
   const uint64_t body_bytes = bytes + kMostStartBytes;
   const bool fits = body_bytes <= max_request_bytes_ &&
                     kMostFieldBytes + codec::kFrameHeaderBytes + body_bytes <= max_message_bytes_;
   return fits ? Place::kFree : Place::kNone;
+}
+
+bool Session::MayAnnounce() const {
+  return stage_ == Stage::kConnecting || (stage_ == Stage::kOpen && takes_announcements_);
 }
 
 uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body,
@@ -82,8 +84,8 @@ uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body,
   bool is_loaded = false;
   {
     absl::MutexLock lock(&mutex_);
-    const bool is_early = stage_ == Stage::kConnecting && announcement;
-    if (stage_ != Stage::kOpen && !is_early) return 0;
+    // The daemon's hello may have come since PlaceFor.
+    if (announcement ? !MayAnnounce() : stage_ != Stage::kOpen) return 0;
     number = next_number_++;
     is_loaded = sent_.size() >= kManyInFlight;
     auto announced =

@@ -224,6 +224,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   void EndChunks(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   UnsentRequests::iterator EraseUnsent(UnsentRequests::iterator unsent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a large request may enter: before the daemon's hello, which may then return it.
+  bool MayAnnounce() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Whether requests are to wait until the daemon has read what was sent.
   bool HoldsRequests() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status HandlePong(uint64_t ping) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
