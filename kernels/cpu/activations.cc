@@ -174,6 +174,7 @@ constexpr auto kLogit = []<typename T>(T x, const T* p) {
   const T limited = p[0] < 0 ? x : Lesser(Greater(x, p[0]), 1 - p[0]);
   return VectorLogit(limited);
 };
+constexpr auto kLogitUnlimited = []<typename T>(T x, const T*) { return VectorLogit(x); };
 constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
   const T inside = gradient / (x * (1 - x));
   if (p[0] < 0) return x < 0 || x > 1 ? std::numeric_limits<T>::quiet_NaN() : inside;
@@ -204,6 +205,12 @@ constexpr auto kLogitGradUnlimited = []<typename T>(T x, T gradient, const T*) {
   return static_cast<T>(
       kLogitGrad(static_cast<double>(x), static_cast<double>(gradient), &minus_one));
 };
+
+std::unique_ptr<Kernel> MakeLogit(const Call& call) {
+  // Near 1, limits would lose digits as float32.
+  return RealAttribute(call, 0) >= 0 ? Map<1, kPrecise>(kLogit)(call)
+                                     : Map<1, kFloating>(kLogitUnlimited)(call);
+}
 
 std::unique_ptr<Kernel> MakeLogitGrad(const Call& call) {
   if (RealAttribute(call, 0) >= 0) return Map<2, kPrecise>(kLogitGrad)(call);
@@ -325,7 +332,7 @@ std::span<const KernelEntry> ActivationKernels() {
       {"aclnnMish", Map<1, kPrecise>(kMish)},
       {"aclnnInplaceMish", Map<1, kPrecise>(kMish)},
       {"aclnnMishBackward", Map<2, kPrecise>(kMishBackward)},
-      {"aclnnLogit", Map<1, kPrecise>(kLogit)},
+      {"aclnnLogit", &MakeLogit},
       {"aclnnLogitGrad", &MakeLogitGrad},
   };
   return kEntries;

@@ -116,8 +116,6 @@ inline float VectorLogOfComplement(float x) { return Log1p(-x); }
   const double finite = is_tiny ? log - 0x1.9fe3682cd3be4p+8 : log;
   return VectorLogDomain(x, x < 1.0 ? finite : -VectorLogDomain(1.0 - x, 0.0));
 }
-inline float VectorLogit(float x) {
-  return static_cast<float>(VectorLogit(static_cast<double>(x)));
-}
+inline float VectorLogit(float x) { return Logit(x); }
 
 }  // namespace opserve::kernels

@@ -37,14 +37,14 @@ struct RegisterReader {
 inline constexpr int kTermLanes = std::max(32, 4 * kLanes);
 
 // What combined(a, b) makes of a register's lanes: always of the first half and the second.
-template <int kHalf, typename Combined, int... kIndices>
-[[gnu::always_inline]] inline float CombineLanes(FloatVector lanes, Combined combined,
-                                                 std::integer_sequence<int, kIndices...> indices) {
+template <int kHalf, typename V, typename Combined, int... kIndices>
+[[gnu::always_inline]] inline auto CombineLanes(V lanes, Combined combined,
+                                                std::integer_sequence<int, kIndices...> indices) {
   if constexpr (kHalf == 0) {
     return lanes[0];
   } else {
-    const FloatVector others =
-        __builtin_shufflevector(lanes, lanes, ((kIndices + kHalf) % kLanes)...);
+    constexpr int kWidth = sizeof...(kIndices);
+    const V others = __builtin_shufflevector(lanes, lanes, ((kIndices + kHalf) % kWidth)...);
     return CombineLanes<kHalf / 2>(combined(lanes, others), combined, indices);
   }
 }

@@ -108,4 +108,38 @@ inline double Log1p(double x) { return std::log1p(x); }
   return high + (f + (low + LogTail(f)));
 }
 
+// ln(x / (1 - x)), within 2 ulp; infinities at 0 and 1, NaN outside.
+[[gnu::always_inline]] inline float Logit(float x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLn2High = 0.693359375f;
+  constexpr float kLn2Low = -2.12194440e-4f;
+  constexpr uint32_t kBias = 256;  // keeps k positive, which shifts of vectors ask for
+  const bool is_tiny = x < 0x1p-60f;
+  const float dividend = is_tiny ? x * 0x1p90f : x;
+  const float divisor = 1.0f - x;
+  const float rest = (1.0f - divisor) - x;  // 1 - x = divisor + rest
+  // dividend / divisor = 2^k c with c in [2/3, 3/2]: bits are nearly logarithms.
+  const uint32_t difference = std::bit_cast<uint32_t>(dividend) - std::bit_cast<uint32_t>(divisor);
+  const uint32_t biased = (difference + (kBias << 23) + (1u << 22)) >> 23;
+  const float scale = std::bit_cast<float>((biased - kBias + 127) << 23);
+  // ln c = 2 atanh(s) = 2 s + 2 s^3 t(s^2); the dividend is exact. In the middle 2^k is 1, and the
+  // divisor x + (1 - x), too: s has no error where the result is least.
+  const float middle = 2.0f * x - 1.0f;
+  const bool is_middle = std::fabs(middle) < 1.0f / 3;
+  const float scaled = divisor * scale;
+  const float quotient = ((dividend - scaled) - rest * scale) / (dividend + scaled);
+  const float s = is_middle ? middle : quotient;
+  const int32_t power = static_cast<int32_t>(biased - kBias) - (is_tiny ? 90 : 0);
+  const float k = is_middle ? 0.0f : static_cast<float>(power);
+  const float square = s * s;
+  const float fourth = square * square;
+  const float t01 = square * (2.0f / 5) + 2.0f / 3;
+  const float t23 = square * (2.0f / 9) + 2.0f / 7;
+  const float t456 = (square * (2.0f / 15) + 2.0f / 13) * square + 2.0f / 11;
+  const float tail = (t456 * fourth + t23) * fourth + t01;
+  const float finite = k * kLn2High + (2.0f * s + (tail * square * s + k * kLn2Low));
+  const float inside = x == 0.0f ? -kInfinity : (x == 1.0f ? kInfinity : finite);
+  return x >= 0.0f && x <= 1.0f ? inside : std::numeric_limits<float>::quiet_NaN();
+}
+
 }  // namespace opserve::kernels

@@ -45,18 +45,69 @@ Samples SamplesOf(const TensorRef& scores, const TensorRef& target, const Tensor
   return samples;
 }
 
-// The class of the sample whose target lies at `offset`, or -1 if it is ignored or there is none.
-int64_t ClassAt(const Samples& samples, const void* const* inputs, int64_t offset) {
-  const int64_t target =
-      LoadNumber<int64_t>(samples.target.layout.dtype, inputs[samples.target.address], offset);
-  const bool counts = target != samples.ignored && target >= 0 && target < samples.num_classes;
-  return counts ? target : -1;
+// Samples that are read together.
+constexpr int64_t kChunk = 256;
+
+// Calls visit(first, offset, count) for runs of `count` positions from the cursor on, which move on
+// it by that many: position `first` + i of these lies i strides behind the offset.
+template <typename Visitor>
+void VisitRuns(AxisCursor& cursor, int64_t count, Visitor visit) {
+  for (int64_t first = 0; first < count;) {
+    const int64_t run = std::min(cursor.run(), count - first);
+    visit(first, cursor.offset(), run);
+    cursor.Advance(run);
+    first += run;
+  }
 }
 
-double WeightOf(const Samples& samples, const void* const* inputs, int64_t target) {
-  if (!samples.weight.is_given()) return 1;
-  return LoadNumber<double>(samples.weight.layout.dtype, inputs[samples.weight.address],
-                            target * StrideOf(samples.weight.layout, 0));
+// The classes of some samples: -1 where it is ignored or there is none, with weight 0.
+struct Classes {
+  int64_t indices[kChunk];
+  double weights[kChunk];
+};
+
+void ReadClasses(const Samples& samples, const void* const* inputs, AxisCursor& targets,
+                 int64_t count, Classes& classes) {
+  VisitAnyElement(samples.target.layout.dtype, [&]<typename Element>(Element) {
+    const auto* elements = static_cast<const Element*>(inputs[samples.target.address]);
+    VisitRuns(targets, count, [&](int64_t first, int64_t offset, int64_t run) {
+      LoadRun(elements + offset, samples.target_samples.inner_stride(), run,
+              classes.indices + first);
+    });
+  });
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t target = classes.indices[i];
+    const bool counts = target != samples.ignored && target >= 0 && target < samples.num_classes;
+    classes.indices[i] = counts ? target : -1;
+    classes.weights[i] = counts ? 1 : 0;
+  }
+  if (!samples.weight.is_given()) return;
+  const int64_t stride = StrideOf(samples.weight.layout, 0);
+  VisitAnyElement(samples.weight.layout.dtype, [&]<typename Element>(Element) {
+    const auto* elements = static_cast<const Element*>(inputs[samples.weight.address]);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t target = classes.indices[i];
+      if (target >= 0) classes.weights[i] = NumberOf<double>(elements[target * stride]);
+    }
+  });
+}
+
+// The scores of the samples' classes, 0 where there is none.
+void ReadScores(const Samples& samples, const void* const* inputs, AxisCursor& cursor,
+                int64_t count, const Classes& classes, double* scores) {
+  const int64_t stride = samples.score_samples.inner_stride();
+  VisitAnyElement(samples.scores.layout.dtype, [&]<typename Element>(Element) {
+    const auto* elements = static_cast<const Element*>(inputs[samples.scores.address]);
+    VisitRuns(cursor, count, [&](int64_t first, int64_t offset, int64_t run) {
+      for (int64_t i = 0; i < run; ++i) {
+        const int64_t target = classes.indices[first + i];
+        scores[first + i] =
+            target < 0
+                ? 0
+                : NumberOf<double>(elements[offset + i * stride + target * samples.class_stride]);
+      }
+    });
+  });
 }
 
 // For the mean the sum is divided by the sum of the weights.
@@ -78,22 +129,23 @@ std::unique_ptr<Kernel> MakeNllLoss(const Call& call) {
           const int64_t begin = block * kBlock;
           const int64_t end = std::min(begin + kBlock, samples.count);
           AxisCursor targets(samples.target_samples, begin);
-          AxisCursor scores(samples.score_samples, begin);
-          for (int64_t i = begin; i < end; ++i, targets.Advance(1), scores.Advance(1)) {
-            const int64_t target = ClassAt(samples, inputs, targets.offset());
-            float loss = 0;
-            if (target >= 0) {
-              const double weight = WeightOf(samples, inputs, target);
-              const double score =
-                  LoadNumber<double>(samples.scores.layout.dtype, inputs[samples.scores.address],
-                                     scores.offset() + target * samples.class_stride);
-              loss = static_cast<float>(-weight * score);
-              sum -= weight * score;
-              weights += weight;
+          AxisCursor cursor(samples.score_samples, begin);
+          AxisCursor losses(out_samples, reduction == kReduceNone ? begin : 0);
+          Classes classes;
+          double scores[kChunk];
+          for (int64_t i = begin; i < end; i += kChunk) {
+            const int64_t count = std::min(kChunk, end - i);
+            ReadClasses(samples, inputs, targets, count, classes);
+            ReadScores(samples, inputs, cursor, count, classes, scores);
+            for (int64_t j = 0; j < count; ++j) {
+              sum -= classes.weights[j] * scores[j];
+              weights += classes.weights[j];
             }
-            if (reduction == kReduceNone) {
-              StoreNumber(loss, out.layout.dtype, outputs[out.address],
-                          AxisCursor(out_samples, i).offset());
+            if (reduction != kReduceNone) continue;
+            for (int64_t j = 0; j < count; ++j, losses.Advance(1)) {
+              const double loss = classes.indices[j] < 0 ? 0 : -classes.weights[j] * scores[j];
+              StoreNumber(static_cast<float>(loss), out.layout.dtype, outputs[out.address],
+                          losses.offset());
             }
           }
           sums[2 * block] = sum;
@@ -140,17 +192,32 @@ std::unique_ptr<Kernel> MakeNllLossBackward(const Call& call) {
           const int64_t begin = block * kBlock;
           const int64_t end = std::min(begin + kBlock, samples.count);
           AxisCursor targets(samples.target_samples, begin);
-          AxisCursor scores(samples.score_samples, begin);
+          AxisCursor places(samples.score_samples, begin);
           AxisCursor grads(grad_samples, begin);
-          for (int64_t i = begin; i < end;
-               ++i, targets.Advance(1), scores.Advance(1), grads.Advance(1)) {
-            const int64_t target = ClassAt(samples, inputs, targets.offset());
-            if (target < 0) continue;
-            const double factor =
-                LoadNumber<double>(grad.layout.dtype, inputs[grad.address], grads.offset()) /
-                divisor;
-            StoreNumber(-WeightOf(samples, inputs, target) * factor, out.layout.dtype,
-                        outputs[out.address], scores.offset() + target * samples.class_stride);
+          Classes classes;
+          double factors[kChunk];
+          for (int64_t i = begin; i < end; i += kChunk) {
+            const int64_t count = std::min(kChunk, end - i);
+            ReadClasses(samples, inputs, targets, count, classes);
+            VisitAnyElement(grad.layout.dtype, [&]<typename Element>(Element) {
+              const auto* elements = static_cast<const Element*>(inputs[grad.address]);
+              VisitRuns(grads, count, [&](int64_t first, int64_t offset, int64_t run) {
+                LoadRun(elements + offset, grad_samples.inner_stride(), run, factors + first);
+              });
+            });
+            VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
+              auto* elements = static_cast<Element*>(outputs[out.address]);
+              const int64_t stride = samples.score_samples.inner_stride();
+              VisitRuns(places, count, [&](int64_t first, int64_t offset, int64_t run) {
+                for (int64_t j = 0; j < run; ++j) {
+                  const int64_t target = classes.indices[first + j];
+                  if (target < 0) continue;
+                  elements[offset + j * stride + target * samples.class_stride] =
+                      ElementOf<Element>(-classes.weights[first + j] *
+                                         (factors[first + j] / divisor));
+                }
+              });
+            });
           }
         });
       });

@@ -459,12 +459,13 @@ void MaximumGradient(const MaximumPlan& plan, const void* const* inputs, void* c
   const int64_t last_window = WindowsAt(plan.windows, 0, end - 1, pooled.height).end;
   // Rows that follow one another in memory are read as one.
   const bool are_joined = HasJoinedRows(pooled) && HasJoinedRows(plan.indices);
+  int64_t y = WindowsAt(plan.windows, 0, begin, pooled.height).begin;
+  const int64_t part = kGradientPart / std::max<int64_t>(1, pooled.width);
   const int64_t rows =
-      are_joined ? std::max<int64_t>(1, kGradientPart / std::max<int64_t>(1, pooled.width)) : 1;
+      are_joined ? std::clamp<int64_t>(last_window - y, 1, std::max<int64_t>(1, part)) : 1;
   std::vector<C> row(rows * pooled.width);
   std::vector<int64_t> places(rows * pooled.width);
   StopCheck check(runner);
-  int64_t y = WindowsAt(plan.windows, 0, begin, pooled.height).begin;
   for (; y < last_window; y += rows) {
     const int64_t num_places = std::min(rows, last_window - y) * pooled.width;
     if (check.MustStop(num_places)) return;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/tasks.h"
 
@@ -22,8 +24,9 @@ constexpr int64_t kBlockRows = 96;
 // Tiles are halved until there are so many, for the threads, or they are one block.
 constexpr int64_t kEnoughTiles = 8;
 
-// What is computed in registers at a time: kStripRows x two vectors.
-constexpr int kStripRows = 6;
+// What is computed in registers at a time: kStripRows x two vectors. AVX-512 has twice as many
+// registers.
+constexpr int kStripRows = sizeof(FloatVector) == 64 ? 12 : 6;
 template <typename C>
 inline constexpr int kStripColumns = 2 * sizeof(FloatVector) / sizeof(C);
 
@@ -194,7 +197,7 @@ void MultiplyStrips(const C* left, const C* right, int64_t depth, C* sums) {
     Vector high;
     std::memcpy(&low, right, sizeof(low));
     std::memcpy(&high, right + kWidth, sizeof(high));
-#pragma GCC unroll 6
+#pragma GCC unroll 12
     for (int i = 0; i < kStripRows; ++i) {
       products[i][0] += left[i] * low;
       products[i][1] += left[i] * high;
@@ -216,26 +219,36 @@ void MultiplyStrips(const C* left, const C* right, int64_t depth, C* sums) {
 // The depth of a product with a vector that is summed up in registers at a time.
 constexpr int64_t kVectorDepth = 2048;
 
-// The sum of the products of two runs.
-template <typename C>
-C Dot(const C* left, const C* right, int64_t count) {
+// sums[j] = the sum of the products of lines[j] and `factors`. Several lines share what is read of
+// the factors, and their sums' waiting times.
+template <typename C, int kLines>
+void Dots(const C* const* lines, const C* factors, int64_t count, C* sums) {
   typedef C Vector
       __attribute__((vector_size(sizeof(FloatVector)), aligned(alignof(C)), may_alias));
-  constexpr int64_t kWidth = sizeof(Vector) / sizeof(C);
-  constexpr int64_t kStep = 4 * kWidth;
-  Vector sums[4] = {};
+  constexpr int kWidth = sizeof(Vector) / sizeof(C);
+  constexpr int kVectors = kLines == 1 ? 4 : 2;
+  Vector parts[kLines][kVectors] = {};
   int64_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
-    for (int64_t j = 0; j < 4; ++j) {
-      sums[j] += *reinterpret_cast<const Vector*>(left + i + j * kWidth) *
-                 *reinterpret_cast<const Vector*>(right + i + j * kWidth);
+  for (; i + kVectors * kWidth <= count; i += kVectors * kWidth) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = i + v * kWidth;
+      const Vector factor = *reinterpret_cast<const Vector*>(factors + at);
+#pragma GCC unroll 4
+      for (int j = 0; j < kLines; ++j) {
+        parts[j][v] += *reinterpret_cast<const Vector*>(lines[j] + at) * factor;
+      }
     }
   }
-  C rest{0};
-  for (; i < count; ++i) rest += left[i] * right[i];
-  const Vector sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  for (int64_t j = 0; j < kWidth; ++j) rest += sum[j];
-  return rest;
+  for (int j = 0; j < kLines; ++j) {
+    C rest{0};
+    for (int64_t k = i; k < count; ++k) rest += lines[j][k] * factors[k];
+    Vector sum = parts[j][0] + parts[j][1];
+    if constexpr (kVectors == 4) sum += parts[j][2] + parts[j][3];
+    sums[j] = rest + CombineLanes<kWidth / 2>(
+                         sum, [](auto a, auto b) { return a + b; },
+                         std::make_integer_sequence<int, kWidth>());
+  }
 }
 
 // Lines of a factor, and their elements along the depth.
@@ -282,15 +295,33 @@ void AddNeighbours(const Lines& lines, int64_t num_lines, int64_t begin, int64_t
   });
 }
 
-// sums[j * pitch] = line j of a matrix times the one of a vector. Parts of the sums are added up as
+// The same of any lines.
+template <typename C>
+void AddLines(const Lines& lines, int64_t num_lines, int64_t begin, int64_t count, const C* factors,
+              C* parts) {
+  constexpr int kTogether = 4;
+  C buffers[kTogether][kVectorDepth];
+  const C* read[kTogether];
+  int64_t line = 0;
+  for (; line + kTogether <= num_lines; line += kTogether) {
+    for (int j = 0; j < kTogether; ++j)
+      read[j] = ReadLine(lines, line + j, begin, count, buffers[j]);
+    Dots<C, kTogether>(read, factors, count, parts + line);
+  }
+  for (; line < num_lines; ++line) {
+    read[0] = ReadLine(lines, line, begin, count, buffers[0]);
+    Dots<C, 1>(read, factors, count, parts + line);
+  }
+}
+
+// sums[j] = line j of a matrix times the one of a vector. Parts of the sums are added up as
 // float64.
 template <typename C>
 void MultiplyVector(const Lines& matrix, int64_t num_lines, const Lines& vector, int64_t depth,
-                    const TaskRunner& runner, C* sums, int64_t pitch) {
+                    const TaskRunner& runner, C* sums) {
   double totals[kTileRows] = {};
   C parts[kTileRows];
   C factor_buffer[kVectorDepth];
-  C line_buffer[kVectorDepth];
   const bool is_dense = matrix.depth->rank == 1 && matrix.depth->strides[0] == 1;
   const bool are_neighbours =
       !is_dense && num_lines > 1 && AreNeighbours(matrix.offsets, num_lines);
@@ -302,13 +333,11 @@ void MultiplyVector(const Lines& matrix, int64_t num_lines, const Lines& vector,
     if (are_neighbours) {
       AddNeighbours(matrix, num_lines, k, count, factors, parts);
     } else {
-      for (int64_t j = 0; j < num_lines; ++j) {
-        parts[j] = Dot(ReadLine(matrix, j, k, count, line_buffer), factors, count);
-      }
+      AddLines(matrix, num_lines, k, count, factors, parts);
     }
     for (int64_t j = 0; j < num_lines; ++j) totals[j] += static_cast<double>(parts[j]);
   }
-  for (int64_t j = 0; j < num_lines; ++j) sums[j * pitch] = static_cast<C>(totals[j]);
+  for (int64_t j = 0; j < num_lines; ++j) sums[j] = static_cast<C>(totals[j]);
 }
 
 template <typename C>
@@ -343,7 +372,7 @@ using Stored = std::conditional_t<std::is_integral_v<C>, int64_t, C>;
 
 template <typename C>
 void StoreTile(const Product& product, const Addresses& addresses, int64_t row, int64_t num_rows,
-               int64_t column, int64_t num_columns, Buffers<C>& buffers) {
+               int64_t column, int64_t num_columns, C* sums, int64_t pitch) {
   C alpha;
   C beta;
   if constexpr (std::is_integral_v<C>) {
@@ -355,9 +384,8 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
   }
   int64_t rows[kTileRows];
   int64_t columns[kTileColumns];
-  C* sums = buffers.sums;
   for (int64_t i = 0; i < num_rows; ++i) {
-    for (int64_t j = 0; j < num_columns; ++j) sums[i * kTileColumns + j] *= alpha;
+    for (int64_t j = 0; j < num_columns; ++j) sums[i * pitch + j] *= alpha;
   }
   if (addresses.added != nullptr && beta != 0) {
     OffsetsOf(product.added.rows, row, num_rows, rows);
@@ -365,7 +393,7 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
     VisitAnyElement(product.added.dtype, [&]<typename Element>(Element) {
       for (int64_t i = 0; i < num_rows; ++i) {
         const auto* elements = static_cast<const Element*>(addresses.added) + rows[i];
-        C* line = sums + i * kTileColumns;
+        C* line = sums + i * pitch;
         for (int64_t j = 0; j < num_columns; ++j) {
           line[j] += beta * NumberOf<C>(elements[columns[j]]);
         }
@@ -379,7 +407,7 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
     const auto element_of = [](C sum) { return ElementOf<Element>(static_cast<Stored<C>>(sum)); };
     for (int64_t i = 0; i < num_rows; ++i) {
       auto* elements = static_cast<Element*>(addresses.out) + rows[i];
-      const C* line = sums + i * kTileColumns;
+      const C* line = sums + i * pitch;
       if (is_dense) {
         elements += columns[0];
         for (int64_t j = 0; j < num_columns; ++j) elements[j] = element_of(line[j]);
@@ -408,6 +436,33 @@ TileSize TileSizeOf(const Product& product) {
   return size;
 }
 
+// Products with a vector. Integers have no parts to be added up.
+template <typename C>
+bool IsOfVector(const Product& product) {
+  return !std::is_integral_v<C> && (product.num_columns == 1 || product.num_rows == 1);
+}
+
+template <typename C>
+void RunVectorTile(const Product& product, const Addresses& addresses, const TileSize& size,
+                   int64_t row, int64_t column, const TaskRunner& runner) {
+  const int64_t num_rows = std::min(size.rows, product.num_rows - row);
+  const int64_t num_columns = std::min(size.columns, product.num_columns - column);
+  int64_t rows[kTileRows];
+  int64_t columns[kTileColumns];
+  C sums[kTileRows];
+  OffsetsOf(product.left.rows, row, num_rows, rows);
+  OffsetsOf(product.right.columns, column, num_columns, columns);
+  const Lines left{product.left.dtype, addresses.left, rows, &product.left.columns};
+  const Lines right{product.right.dtype, addresses.right, columns, &product.right.rows};
+  if (product.num_columns == 1) {
+    MultiplyVector<C>(left, num_rows, right, product.depth, runner, sums);
+  } else {
+    MultiplyVector<C>(right, num_columns, left, product.depth, runner, sums);
+  }
+  if (runner.MustStop()) return;
+  StoreTile(product, addresses, row, num_rows, column, num_columns, sums, num_columns);
+}
+
 template <typename C>
 void RunTile(const Product& product, const Addresses& addresses, const TileSize& size, int64_t row,
              int64_t column, const TaskRunner& runner, Buffers<C>& buffers) {
@@ -418,19 +473,6 @@ void RunTile(const Product& product, const Addresses& addresses, const TileSize&
   int64_t steps[kBlockDepth];
   OffsetsOf(product.left.rows, row, num_rows, rows);
   OffsetsOf(product.right.columns, column, num_columns, columns);
-  if constexpr (!std::is_integral_v<C>) {
-    if (product.num_columns == 1 || product.num_rows == 1) {
-      const Lines left{product.left.dtype, addresses.left, rows, &product.left.columns};
-      const Lines right{product.right.dtype, addresses.right, columns, &product.right.rows};
-      if (product.num_columns == 1) {
-        MultiplyVector<C>(left, num_rows, right, product.depth, runner, buffers.sums, kTileColumns);
-      } else {
-        MultiplyVector<C>(right, num_columns, left, product.depth, runner, buffers.sums, 1);
-      }
-      if (runner.MustStop()) return;
-      return StoreTile(product, addresses, row, num_rows, column, num_columns, buffers);
-    }
-  }
   std::fill_n(buffers.sums, RoundUp(num_rows, kStripRows) * kTileColumns, C{0});
   for (int64_t k = 0; k < product.depth; k += kBlockDepth) {
     const int64_t depth = std::min(kBlockDepth, product.depth - k);
@@ -451,7 +493,7 @@ void RunTile(const Product& product, const Addresses& addresses, const TileSize&
       }
     }
   }
-  StoreTile(product, addresses, row, num_rows, column, num_columns, buffers);
+  StoreTile(product, addresses, row, num_rows, column, num_columns, buffers.sums, kTileColumns);
 }
 
 template <typename C>
@@ -466,8 +508,7 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
                                 std::max<int64_t>(1, product.depth);
   const int64_t per_task =
       std::max<int64_t>(1, kTaskProducts / std::max<int64_t>(1, tile_products));
-  RunTasks(runner, CeilDivide(num_tiles, per_task), [&](int64_t task) {
-    Buffers<C> buffers;
+  const auto run_task = [&](int64_t task, auto run_tile) {
     const int64_t end = std::min((task + 1) * per_task, num_tiles);
     for (int64_t tile = task * per_task; tile < end; ++tile) {
       const int64_t batch = tile / (row_tiles * column_tiles);
@@ -476,9 +517,23 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
       addresses.right = AddressOf(product.right, inputs, workspace, batch);
       addresses.added = AddressOf(product.added, inputs, workspace, batch);
       addresses.out = AddressOf<void*>(product.out, outputs, nullptr, batch);
-      RunTile<C>(product, addresses, size, tile / column_tiles % row_tiles * size.rows,
-                 tile % column_tiles * size.columns, runner, buffers);
+      run_tile(addresses, tile / column_tiles % row_tiles * size.rows,
+               tile % column_tiles * size.columns);
     }
+  };
+  // Two lambdas, as one's memory on the stack costs time even where it is not used.
+  if (IsOfVector<C>(product)) {
+    return RunTasks(runner, CeilDivide(num_tiles, per_task), [&](int64_t task) {
+      run_task(task, [&](const Addresses& addresses, int64_t row, int64_t column) {
+        RunVectorTile<C>(product, addresses, size, row, column, runner);
+      });
+    });
+  }
+  RunTasks(runner, CeilDivide(num_tiles, per_task), [&](int64_t task) {
+    Buffers<C> buffers;
+    run_task(task, [&](const Addresses& addresses, int64_t row, int64_t column) {
+      RunTile<C>(product, addresses, size, row, column, runner, buffers);
+    });
   });
 }
 

@@ -1,6 +1,7 @@
 // Along an axis: sorting, the greatest elements, running sums.
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -89,6 +90,9 @@ void VisitEntries(Dtype dtype, int64_t extent, Visitor visit) {
 // the kernel can stop on the way.
 constexpr int64_t kSortRun = int64_t{1} << 16;
 
+// Of so many times as many entries as are wanted, most are only compared with the last one that is.
+constexpr int64_t kManyTimes = 16;
+
 // Sorts whole rows of `extent` elements, or finds their first `count` in order. `E`: an entry.
 template <typename E>
 class RowSorter {
@@ -139,7 +143,11 @@ class RowSorter {
       load(begin, count, entries + held);
       const int64_t all = held + count;
       held = std::min(count_, all);
-      if (held < all) std::nth_element(entries, entries + held, entries + all, Before());
+      if (held * kManyTimes <= all) {
+        std::partial_sort(entries, entries + held, entries + all, Before());
+      } else if (held < all) {
+        std::nth_element(entries, entries + held, entries + all, Before());
+      }
     }
     std::sort(entries, entries + held, Before());
     return entries;
@@ -245,6 +253,28 @@ std::unique_ptr<Kernel> MakeTopk(const Call& call) {
 template <typename C>
 using RunningSum = std::conditional_t<std::is_integral_v<C>, uint64_t, double>;
 
+// numbers[r][k] = what row r comes to with it, or before it; `sums`: what the rows have come to.
+template <int kRows, int kRun, typename C>
+void RunOn(C (&numbers)[kRows][kRun], int64_t count, bool is_product, bool is_exclusive,
+           bool is_reverse, RunningSum<C> (&sums)[kRows]) {
+  const auto run = [&](auto combined) {
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = is_reverse ? count - 1 - k : k;
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const RunningSum<C> before = sums[r];
+        sums[r] = combined(before, static_cast<RunningSum<C>>(numbers[r][at]));
+        numbers[r][at] = static_cast<C>(is_exclusive ? before : sums[r]);
+      }
+    }
+  };
+  if (is_product) {
+    run(std::multiplies());
+  } else {
+    run(std::plus());
+  }
+}
+
 std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool is_reverse,
                                        bool is_product = false) {
   const TensorRef self = InputRef(call, 0);
@@ -268,32 +298,33 @@ std::unique_ptr<Kernel> MakeRunningSum(const Call& call, bool is_exclusive, bool
           const int64_t end = std::min((task + 1) * per_task, num_rows);
           VisitNumber(kind, [&]<typename C>(C) {
             constexpr int64_t kRun = 256;
-            C numbers[kRun];
-            for (int64_t i = task * per_task; i < end; ++i) {
-              const int64_t from = AxisCursor(self_rows, i).offset();
-              const int64_t to = AxisCursor(out_rows, i).offset();
-              RunningSum<C> sum = is_product ? 1 : 0;
+            // Rows whose sums do not wait for one another.
+            constexpr int64_t kRows = 4;
+            C numbers[kRows][kRun] = {};
+            for (int64_t i = task * per_task; i < end; i += kRows) {
+              const int64_t rows = std::min(kRows, end - i);
+              RunningSum<C> sums[kRows];
+              std::fill_n(sums, kRows, RunningSum<C>(is_product ? 1 : 0));
               for (int64_t j = 0; j < extent; j += kRun) {
                 if (runner.MustStop()) return;
                 const int64_t count = std::min(kRun, extent - j);
                 // Backwards the blocks are taken from the end.
                 const int64_t first = is_reverse ? extent - j - count : j;
                 VisitAnyElement(self.layout.dtype, [&]<typename Element>(Element) {
-                  LoadRun(static_cast<const Element*>(inputs[self.address]) + from +
-                              first * self_stride,
-                          self_stride, count, numbers);
+                  const auto* elements = static_cast<const Element*>(inputs[self.address]);
+                  for (int64_t r = 0; r < rows; ++r) {
+                    LoadRun(elements + AxisCursor(self_rows, i + r).offset() + first * self_stride,
+                            self_stride, count, numbers[r]);
+                  }
                 });
-                for (int64_t k = 0; k < count; ++k) {
-                  C& number = numbers[is_reverse ? count - 1 - k : k];
-                  const RunningSum<C> before = sum;
-                  const auto term = static_cast<RunningSum<C>>(number);
-                  sum = is_product ? sum * term : sum + term;
-                  number = static_cast<C>(is_exclusive ? before : sum);
-                }
+                RunOn<kRows, kRun>(numbers, count, is_product, is_exclusive, is_reverse, sums);
                 VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
-                  StoreRun(numbers, 1, count,
-                           static_cast<Element*>(outputs[out.address]) + to + first * out_stride,
-                           out_stride);
+                  auto* elements = static_cast<Element*>(outputs[out.address]);
+                  for (int64_t r = 0; r < rows; ++r) {
+                    StoreRun(numbers[r], 1, count,
+                             elements + AxisCursor(out_rows, i + r).offset() + first * out_stride,
+                             out_stride);
+                  }
                 });
               }
             }

@@ -120,15 +120,27 @@ class ColumnTaps {
   ColumnTaps(const Axis& axis, int64_t width) : axis_(axis) {
     held_.reserve(std::min(width, kMostHeld));
     for (int64_t x = 0; x < std::min(width, kMostHeld); ++x) held_.push_back(axis.At(x));
+    if (width > kMostHeld) return;
+    while (together_ < width && held_[together_].low == 0) ++together_;
+    for (int64_t x = 0; x < width; ++x) {
+      if (held_[x].low != x / together_) together_ = 0;
+      if (together_ == 0) break;
+    }
+    if (together_ > 0 && width % together_ != 0) together_ = 0;
   }
 
   Tap At(int64_t x) const { return x < kMostHeld ? held_[x] : axis_.At(x); }
+
+  // So many columns side by side take each element of the image; 0: not the same number, or not
+  // known.
+  int64_t together() const { return together_; }
 
  private:
   static constexpr int64_t kMostHeld = 4096;
 
   const Axis& axis_;
   std::vector<Tap> held_;
+  int64_t together_ = 1;
 };
 
 struct ResizePlan {
@@ -289,6 +301,16 @@ std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
                     const C down =
                         (row.low == y ? 1 - share : C{0}) + (row.high == y ? share : C{0});
                     AddRun(from, stride, part, plan.is_nearest ? C{1} : down, line);
+                  }
+                  const int64_t together = taps.together();
+                  if (plan.is_nearest && together > 0 && kPart % together == 0) {
+                    C* const elements = sums.data() + begin / together;
+                    for (int64_t j = 0; j < together; ++j) {
+                      for (int64_t x = 0; x < part / together; ++x) {
+                        elements[x] += line[x * together + j];
+                      }
+                    }
+                    continue;
                   }
                   if (plan.is_nearest) {
                     // Neighbours mostly go to one element: in a register, none waits for a store.
