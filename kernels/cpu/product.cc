@@ -1,6 +1,7 @@
 #include "kernels/cpu/product.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -21,7 +22,8 @@ constexpr int64_t kTileColumns = 256;
 constexpr int64_t kBlockDepth = 256;
 constexpr int64_t kBlockRows = 96;
 
-// Tiles are halved until there are so many, for the threads, or they are one block.
+// Tiles are halved until there are so many, for the threads, or as many as tasks, or they are one
+// block.
 constexpr int64_t kEnoughTiles = 8;
 
 // What is computed in registers at a time: kStripRows x two vectors. AVX-512 has twice as many
@@ -32,8 +34,6 @@ inline constexpr int kStripColumns = 2 * sizeof(FloatVector) / sizeof(C);
 
 // Products of a task.
 constexpr int64_t kTaskProducts = int64_t{1} << 22;
-
-int64_t RoundUp(int64_t value, int64_t multiple) { return CeilDivide(value, multiple) * multiple; }
 
 // offsets[i] = offset of position begin + i.
 void OffsetsOf(const AxisGroup& group, int64_t begin, int64_t count, int64_t* offsets) {
@@ -186,9 +186,9 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
   });
 }
 
-// sums += the product of two strips, where the sums' rows are kTileColumns apart.
+// sums = or, if `adds`, += the product of two strips, where the sums' rows are kTileColumns apart.
 template <typename C>
-void MultiplyStrips(const C* left, const C* right, int64_t depth, C* sums) {
+void MultiplyStrips(const C* left, const C* right, int64_t depth, bool adds, C* sums) {
   typedef C Vector __attribute__((vector_size(sizeof(FloatVector))));
   constexpr int kWidth = sizeof(FloatVector) / sizeof(C);
   Vector products[kStripRows][2] = {};
@@ -207,9 +207,9 @@ void MultiplyStrips(const C* left, const C* right, int64_t depth, C* sums) {
   }
   for (int i = 0; i < kStripRows; ++i) {
     for (int j = 0; j < 2; ++j) {
-      Vector sum;
+      Vector sum = {};
       C* place = sums + i * kTileColumns + j * kWidth;
-      std::memcpy(&sum, place, sizeof(sum));
+      if (adds) std::memcpy(&sum, place, sizeof(sum));
       sum += products[i][j];
       std::memcpy(place, &sum, sizeof(sum));
     }
@@ -384,18 +384,26 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
   }
   int64_t rows[kTileRows];
   int64_t columns[kTileColumns];
-  for (int64_t i = 0; i < num_rows; ++i) {
-    for (int64_t j = 0; j < num_columns; ++j) sums[i * pitch + j] *= alpha;
+  if (alpha != 1) {
+    for (int64_t i = 0; i < num_rows; ++i) {
+      for (int64_t j = 0; j < num_columns; ++j) sums[i * pitch + j] *= alpha;
+    }
   }
   if (addresses.added != nullptr && beta != 0) {
     OffsetsOf(product.added.rows, row, num_rows, rows);
     OffsetsOf(product.added.columns, column, num_columns, columns);
+    const bool are_neighbours = AreNeighbours(columns, num_columns);
     VisitAnyElement(product.added.dtype, [&]<typename Element>(Element) {
       for (int64_t i = 0; i < num_rows; ++i) {
         const auto* elements = static_cast<const Element*>(addresses.added) + rows[i];
         C* line = sums + i * pitch;
-        for (int64_t j = 0; j < num_columns; ++j) {
-          line[j] += beta * NumberOf<C>(elements[columns[j]]);
+        if (are_neighbours) {
+          elements += columns[0];
+          for (int64_t j = 0; j < num_columns; ++j) line[j] += beta * NumberOf<C>(elements[j]);
+        } else {
+          for (int64_t j = 0; j < num_columns; ++j) {
+            line[j] += beta * NumberOf<C>(elements[columns[j]]);
+          }
         }
       }
     });
@@ -426,10 +434,16 @@ struct TileSize {
 // By shape alone.
 TileSize TileSizeOf(const Product& product) {
   TileSize size;
+  // Views of one element may have more products than int64_t.
+  const double tasks = static_cast<double>(product.num_batches) *
+                       static_cast<double>(product.num_rows) *
+                       static_cast<double>(product.num_columns) *
+                       static_cast<double>(product.depth) / static_cast<double>(kTaskProducts);
+  const auto enough = static_cast<int64_t>(std::min<double>(kEnoughTiles, std::ceil(tasks)));
   const auto is_enough = [&] {
     return product.num_batches * CeilDivide(product.num_rows, size.rows) *
                CeilDivide(product.num_columns, size.columns) >=
-           kEnoughTiles;
+           enough;
   };
   while (!is_enough() && size.rows > kBlockRows) size.rows /= 2;
   if (!is_enough()) size.columns /= 2;
@@ -473,7 +487,7 @@ void RunTile(const Product& product, const Addresses& addresses, const TileSize&
   int64_t steps[kBlockDepth];
   OffsetsOf(product.left.rows, row, num_rows, rows);
   OffsetsOf(product.right.columns, column, num_columns, columns);
-  std::fill_n(buffers.sums, RoundUp(num_rows, kStripRows) * kTileColumns, C{0});
+  if (product.depth == 0) std::fill_n(buffers.sums, num_rows * kTileColumns, C{0});
   for (int64_t k = 0; k < product.depth; k += kBlockDepth) {
     const int64_t depth = std::min(kBlockDepth, product.depth - k);
     OffsetsOf(product.right.rows, k, depth, steps);
@@ -487,7 +501,7 @@ void RunTile(const Product& product, const Addresses& addresses, const TileSize&
                        buffers.left);
       for (int64_t j = 0; j < num_columns; j += kStripColumns<C>) {
         for (int64_t i = 0; i < block_rows; i += kStripRows) {
-          MultiplyStrips(buffers.left + i * depth, buffers.right + j * depth, depth,
+          MultiplyStrips(buffers.left + i * depth, buffers.right + j * depth, depth, k > 0,
                          buffers.sums + (block + i) * kTileColumns + j);
         }
       }
