@@ -174,7 +174,6 @@ constexpr auto kLogit = []<typename T>(T x, const T* p) {
   const T limited = p[0] < 0 ? x : Lesser(Greater(x, p[0]), 1 - p[0]);
   return VectorLogit(limited);
 };
-constexpr auto kLogitUnlimited = []<typename T>(T x, const T*) { return VectorLogit(x); };
 constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
   const T inside = gradient / (x * (1 - x));
   if (p[0] < 0) return x < 0 || x > 1 ? std::numeric_limits<T>::quiet_NaN() : inside;
@@ -209,7 +208,7 @@ constexpr auto kLogitGradUnlimited = []<typename T>(T x, T gradient, const T*) {
 std::unique_ptr<Kernel> MakeLogit(const Call& call) {
   // Near 1, limits would lose digits as float32.
   return RealAttribute(call, 0) >= 0 ? Map<1, kPrecise>(kLogit)(call)
-                                     : Map<1, kFloating>(kLogitUnlimited)(call);
+                                     : Map<1, kFloating>(kLogit)(call);
 }
 
 std::unique_ptr<Kernel> MakeLogitGrad(const Call& call) {

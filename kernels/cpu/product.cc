@@ -304,8 +304,9 @@ void AddLines(const Lines& lines, int64_t num_lines, int64_t begin, int64_t coun
   const C* read[kTogether];
   int64_t line = 0;
   for (; line + kTogether <= num_lines; line += kTogether) {
-    for (int j = 0; j < kTogether; ++j)
+    for (int j = 0; j < kTogether; ++j) {
       read[j] = ReadLine(lines, line + j, begin, count, buffers[j]);
+    }
     Dots<C, kTogether>(read, factors, count, parts + line);
   }
   for (; line < num_lines; ++line) {

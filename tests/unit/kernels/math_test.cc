@@ -118,6 +118,10 @@ struct Function {
   double (*exact)(double);
 };
 
+// In the middle the difference of logarithms would cancel out.
+double LogitOf(double x) {
+  return std::fabs(x - 0.5) < 0.25 ? 2 * std::atanh(2 * x - 1) : std::log(x) - std::log1p(-x);
+}
 double SigmoidOf(double x) { return 1 / (1 + std::exp(-x)); }
 double NormalBelow(double x) { return 0.5 * std::erfc(x * -0.70710678118654752440); }
 double NormalAt(double x) { return std::exp(-0.5 * x * x) * 0.39894228040143267794; }
@@ -137,6 +141,7 @@ const Function kFunctions[] = {
     {"Log1p", Log1p, std::log1p},
     {"Log2", Log2, std::log2},
     {"Log10", Log10, std::log10},
+    {"Logit", Logit, LogitOf},
     {"Erf", Erf, std::erf},
     {"Erfc", Erfc, std::erfc},
     {"Asin", Asin, std::asin},
