@@ -106,7 +106,7 @@ class ReduceKernel final : public Kernel {
         finish_parameters_(ParametersIn<T>(plan.finish_parameters)),
         arguments_(plan.inputs),
         destination_(FirstAddress(call.outputs, output)),
-        matrix_(sum.matrix),
+        matrix_(WithLongPanels(sum, term)),
         columns_are_reduced_(sum.columns_are_summed) {
     for (size_t argument : plan.inputs) sources_.push_back(FirstAddress(call.inputs, argument));
     num_kept_ = columns_are_reduced_ ? matrix_.num_rows : matrix_.num_columns;
@@ -166,6 +166,22 @@ class ReduceKernel final : public Kernel {
 
  private:
   using Readers = Slots<TileReader<T>, kMaxMapInputs>;
+
+  // Rows that are combined where they lie need no memory of a tile's size, so more of them are one.
+  static Matrix WithLongPanels(const SumMatrix& sum, MapLoop<T> term) {
+    constexpr int64_t kPanelElements = kTaskElements / 4;
+    Matrix matrix = sum.matrix;
+    const Operand& input = matrix.operands[0];
+    const bool are_whole = matrix.tile_columns == matrix.num_columns;
+    const bool lie_there = term == nullptr && input.dtype == kDtypeOf<T> && input.block_rows == 0 &&
+                           input.columns.rank == 1 && input.columns.strides[0] == 1 &&
+                           input.rows.rank == 1 && input.rows.strides[0] == matrix.num_columns;
+    if (sum.columns_are_summed && are_whole && lie_there && matrix.num_columns > kShortRow) {
+      const int64_t rows = std::min(kTileElements, kPanelElements / matrix.num_columns);
+      matrix.tile_rows = std::max(matrix.tile_rows, std::min(rows, matrix.num_rows));
+    }
+    return matrix;
+  }
 
   const Operand& out() const { return matrix_.operands[sources_.size()]; }
 
