@@ -40,8 +40,9 @@ out of date or has an empty cell. [OPERATORS.md](OPERATORS.md) says what the ope
   or products may be off by so many roundings (u is 2^-24, with DOUBLE 2^-53) of the sum of magnitudes M besides.
   "equal" stands for results that are not rounded. **Worst error** is the greatest of all cases: in ulp, of sums as a
   part of the tolerance.
-* **Time / torch**: time of the kernel through the C ABI over that of PyTorch {torch}, each with one thread on an
-  {processor}, the shortest of {turns} turns or more; then dtype, shape of the greatest tensor, and the calls of torch.
+* **Time / torch**: time of the kernel through the C ABI over that of PyTorch {torch}, each with one thread, the
+  shortest of {turns} turns or more; then dtype, shape of the greatest tensor, and the calls of torch. The processor is
+  called {processor}.
 
 `operators_test.py --record` in `tests/conformance/operators` records the worst errors, and
 `build/venv-torch/bin/python tests/benchmark/operators/benchmark.py build` the times.
