@@ -120,13 +120,7 @@ class ColumnTaps {
   ColumnTaps(const Axis& axis, int64_t width) : axis_(axis) {
     held_.reserve(std::min(width, kMostHeld));
     for (int64_t x = 0; x < std::min(width, kMostHeld); ++x) held_.push_back(axis.At(x));
-    if (width > kMostHeld) return;
-    while (together_ < width && held_[together_].low == 0) ++together_;
-    for (int64_t x = 0; x < width; ++x) {
-      if (held_[x].low != x / together_) together_ = 0;
-      if (together_ == 0) break;
-    }
-    if (together_ > 0 && width % together_ != 0) together_ = 0;
+    if (width <= kMostHeld) together_ = Together();
   }
 
   Tap At(int64_t x) const { return x < kMostHeld ? held_[x] : axis_.At(x); }
@@ -138,9 +132,21 @@ class ColumnTaps {
  private:
   static constexpr int64_t kMostHeld = 4096;
 
+  // Of all columns, which are held.
+  int64_t Together() const {
+    const auto width = static_cast<int64_t>(held_.size());
+    int64_t together = 0;
+    while (together < width && held_[together].low == 0) ++together;
+    if (together == 0 || width % together != 0) return 0;
+    for (int64_t x = 0; x < width; ++x) {
+      if (held_[x].low != x / together) return 0;
+    }
+    return together;
+  }
+
   const Axis& axis_;
   std::vector<Tap> held_;
-  int64_t together_ = 1;
+  int64_t together_ = 0;
 };
 
 struct ResizePlan {

@@ -239,8 +239,9 @@ class PrometheusTest(unittest.TestCase):
                                   of["given"].daemon.target)
         of["drained"].keep_tensor()
         of["drained"].drain()
-        of["unread"].read_at_times("bench", "L1LossBackward", "--shape=600,1000", "--concurrency=4",
-                                    *FOREVER)
+        # Results are most of what travels: while inputs do, nothing is left unread.
+        of["unread"].read_at_times("bench", "Expand", "--shape=1,25000", "--attr=size=90,25000",
+                                    "--concurrency=4", *FOREVER)
         for extent in range(1, 9):
             of["forgetful"].load("bench", "L1LossBackward", f"--shape={extent},8", "--rate=5", *FOREVER)
         of["poor"].load("bench", "L1LossBackward", "--shape=4000,1000", "--rate=2", *FOREVER)
