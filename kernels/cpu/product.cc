@@ -372,8 +372,10 @@ template <typename C>
 using Stored = std::conditional_t<std::is_integral_v<C>, int64_t, C>;
 
 template <typename C>
-void StoreTile(const Product& product, const Addresses& addresses, int64_t row, int64_t num_rows,
-               int64_t column, int64_t num_columns, C* sums, int64_t pitch) {
+void StoreTile(const Product& product, const Addresses& addresses, const Tile& tile, C* sums,
+               int64_t pitch) {
+  const int64_t num_rows = tile.num_rows;
+  const int64_t num_columns = tile.num_columns;
   C alpha;
   C beta;
   if constexpr (std::is_integral_v<C>) {
@@ -391,8 +393,8 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
     }
   }
   if (addresses.added != nullptr && beta != 0) {
-    OffsetsOf(product.added.rows, row, num_rows, rows);
-    OffsetsOf(product.added.columns, column, num_columns, columns);
+    OffsetsOf(product.added.rows, tile.row, num_rows, rows);
+    OffsetsOf(product.added.columns, tile.column, num_columns, columns);
     const bool are_neighbours = AreNeighbours(columns, num_columns);
     VisitAnyElement(product.added.dtype, [&]<typename Element>(Element) {
       for (int64_t i = 0; i < num_rows; ++i) {
@@ -409,8 +411,8 @@ void StoreTile(const Product& product, const Addresses& addresses, int64_t row, 
       }
     });
   }
-  OffsetsOf(product.out.rows, row, num_rows, rows);
-  OffsetsOf(product.out.columns, column, num_columns, columns);
+  OffsetsOf(product.out.rows, tile.row, num_rows, rows);
+  OffsetsOf(product.out.columns, tile.column, num_columns, columns);
   const bool is_dense = AreNeighbours(columns, num_columns);
   VisitAnyElement(product.out.dtype, [&]<typename Element>(Element) {
     const auto element_of = [](C sum) { return ElementOf<Element>(static_cast<Stored<C>>(sum)); };
@@ -451,54 +453,52 @@ TileSize TileSizeOf(const Product& product) {
   return size;
 }
 
-// Products with a vector. Integers have no parts to be added up.
-template <typename C>
-bool IsOfVector(const Product& product) {
-  return !std::is_integral_v<C> && (product.num_columns == 1 || product.num_rows == 1);
-}
+// Where the lines of both factors begin that a tile of the result is made of.
+struct FactorLines {
+  FactorLines(const Product& product, const Tile& tile) {
+    OffsetsOf(product.left.rows, tile.row, tile.num_rows, rows);
+    OffsetsOf(product.right.columns, tile.column, tile.num_columns, columns);
+  }
 
-template <typename C>
-void RunVectorTile(const Product& product, const Addresses& addresses, const TileSize& size,
-                   int64_t row, int64_t column, const TaskRunner& runner) {
-  const int64_t num_rows = std::min(size.rows, product.num_rows - row);
-  const int64_t num_columns = std::min(size.columns, product.num_columns - column);
   int64_t rows[kTileRows];
   int64_t columns[kTileColumns];
+};
+
+// Of a product with a vector.
+template <typename C>
+void RunVectorTile(const Product& product, const Addresses& addresses, const Tile& tile,
+                   const TaskRunner& runner) {
+  const FactorLines lines(product, tile);
+  const Lines left{product.left.dtype, addresses.left, lines.rows, &product.left.columns};
+  const Lines right{product.right.dtype, addresses.right, lines.columns, &product.right.rows};
   C sums[kTileRows];
-  OffsetsOf(product.left.rows, row, num_rows, rows);
-  OffsetsOf(product.right.columns, column, num_columns, columns);
-  const Lines left{product.left.dtype, addresses.left, rows, &product.left.columns};
-  const Lines right{product.right.dtype, addresses.right, columns, &product.right.rows};
   if (product.num_columns == 1) {
-    MultiplyVector<C>(left, num_rows, right, product.depth, runner, sums);
+    MultiplyVector<C>(left, tile.num_rows, right, product.depth, runner, sums);
   } else {
-    MultiplyVector<C>(right, num_columns, left, product.depth, runner, sums);
+    MultiplyVector<C>(right, tile.num_columns, left, product.depth, runner, sums);
   }
   if (runner.MustStop()) return;
-  StoreTile(product, addresses, row, num_rows, column, num_columns, sums, num_columns);
+  StoreTile(product, addresses, tile, sums, tile.num_columns);
 }
 
 template <typename C>
-void RunTile(const Product& product, const Addresses& addresses, const TileSize& size, int64_t row,
-             int64_t column, const TaskRunner& runner, Buffers<C>& buffers) {
-  const int64_t num_rows = std::min(size.rows, product.num_rows - row);
-  const int64_t num_columns = std::min(size.columns, product.num_columns - column);
-  int64_t rows[kTileRows];
-  int64_t columns[kTileColumns];
+void RunTile(const Product& product, const Addresses& addresses, const Tile& tile,
+             const TaskRunner& runner, Buffers<C>& buffers) {
+  const FactorLines lines(product, tile);
+  const int64_t num_rows = tile.num_rows;
+  const int64_t num_columns = tile.num_columns;
   int64_t steps[kBlockDepth];
-  OffsetsOf(product.left.rows, row, num_rows, rows);
-  OffsetsOf(product.right.columns, column, num_columns, columns);
   if (product.depth == 0) std::fill_n(buffers.sums, num_rows * kTileColumns, C{0});
   for (int64_t k = 0; k < product.depth; k += kBlockDepth) {
     const int64_t depth = std::min(kBlockDepth, product.depth - k);
     OffsetsOf(product.right.rows, k, depth, steps);
-    Pack<kStripColumns<C>>(product.right, addresses.right, columns, num_columns, steps, depth,
+    Pack<kStripColumns<C>>(product.right, addresses.right, lines.columns, num_columns, steps, depth,
                            buffers.right);
     OffsetsOf(product.left.columns, k, depth, steps);
     for (int64_t block = 0; block < num_rows; block += kBlockRows) {
       if (runner.MustStop()) return;
       const int64_t block_rows = std::min(kBlockRows, num_rows - block);
-      Pack<kStripRows>(product.left, addresses.left, rows + block, block_rows, steps, depth,
+      Pack<kStripRows>(product.left, addresses.left, lines.rows + block, block_rows, steps, depth,
                        buffers.left);
       for (int64_t j = 0; j < num_columns; j += kStripColumns<C>) {
         for (int64_t i = 0; i < block_rows; i += kStripRows) {
@@ -508,7 +508,7 @@ void RunTile(const Product& product, const Addresses& addresses, const TileSize&
       }
     }
   }
-  StoreTile(product, addresses, row, num_rows, column, num_columns, buffers.sums, kTileColumns);
+  StoreTile(product, addresses, tile, buffers.sums, kTileColumns);
 }
 
 template <typename C>
@@ -525,29 +525,36 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
       std::max<int64_t>(1, kTaskProducts / std::max<int64_t>(1, tile_products));
   const auto run_task = [&](int64_t task, auto run_tile) {
     const int64_t end = std::min((task + 1) * per_task, num_tiles);
-    for (int64_t tile = task * per_task; tile < end; ++tile) {
-      const int64_t batch = tile / (row_tiles * column_tiles);
+    for (int64_t i = task * per_task; i < end; ++i) {
+      const int64_t batch = i / (row_tiles * column_tiles);
       Addresses addresses;
       addresses.left = AddressOf(product.left, inputs, workspace, batch);
       addresses.right = AddressOf(product.right, inputs, workspace, batch);
       addresses.added = AddressOf(product.added, inputs, workspace, batch);
       addresses.out = AddressOf<void*>(product.out, outputs, nullptr, batch);
-      run_tile(addresses, tile / column_tiles % row_tiles * size.rows,
-               tile % column_tiles * size.columns);
+      Tile tile;
+      tile.row = i / column_tiles % row_tiles * size.rows;
+      tile.num_rows = std::min(size.rows, product.num_rows - tile.row);
+      tile.column = i % column_tiles * size.columns;
+      tile.num_columns = std::min(size.columns, product.num_columns - tile.column);
+      run_tile(addresses, tile);
     }
   };
+  const int64_t num_tasks = CeilDivide(num_tiles, per_task);
   // Two lambdas, as one's memory on the stack costs time even where it is not used.
-  if (IsOfVector<C>(product)) {
-    return RunTasks(runner, CeilDivide(num_tiles, per_task), [&](int64_t task) {
-      run_task(task, [&](const Addresses& addresses, int64_t row, int64_t column) {
-        RunVectorTile<C>(product, addresses, size, row, column, runner);
+  if constexpr (!std::is_integral_v<C>) {  // integers have no parts to be added up
+    if (product.num_columns == 1 || product.num_rows == 1) {
+      return RunTasks(runner, num_tasks, [&](int64_t task) {
+        run_task(task, [&](const Addresses& addresses, const Tile& tile) {
+          RunVectorTile<C>(product, addresses, tile, runner);
+        });
       });
-    });
+    }
   }
-  RunTasks(runner, CeilDivide(num_tiles, per_task), [&](int64_t task) {
+  RunTasks(runner, num_tasks, [&](int64_t task) {
     Buffers<C> buffers;
-    run_task(task, [&](const Addresses& addresses, int64_t row, int64_t column) {
-      RunTile<C>(product, addresses, size, row, column, runner, buffers);
+    run_task(task, [&](const Addresses& addresses, const Tile& tile) {
+      RunTile<C>(product, addresses, tile, runner, buffers);
     });
   });
 }

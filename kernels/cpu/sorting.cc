@@ -253,7 +253,8 @@ std::unique_ptr<Kernel> MakeTopk(const Call& call) {
 template <typename C>
 using RunningSum = std::conditional_t<std::is_integral_v<C>, uint64_t, double>;
 
-// numbers[r][k] = what row r comes to with it, or before it; `sums`: what the rows have come to.
+// numbers[r][k] = the sum, or the product, of row r up to it, with it or without; `sums`: those of
+// the numbers before.
 template <int kRows, int kRun, typename C>
 void RunOn(C (&numbers)[kRows][kRun], int64_t count, bool is_product, bool is_exclusive,
            bool is_reverse, RunningSum<C> (&sums)[kRows]) {

@@ -374,7 +374,7 @@ bool DeviceMemoryPool::TrimAndBeginGrowth(Attempt& attempt) {
     absl::MutexLock lock(&mutex_);
     // Those in front of it have a better claim to the memory.
     if (!IsFirst(attempt)) return false;
-    // What has come back since TakeFree may do: it is looked for again at once, and not freed.
+    // Memory that has come back since TakeFree may do: it is looked for at once, and not freed.
     if (attempt.may_wait() && changes_ != attempt.seen_changes) return false;
     const std::vector<MemoryRegion*> regions = heap_.IdleRegions();
     uint64_t taken_after = taken_bytes_;
