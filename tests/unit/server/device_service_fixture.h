@@ -141,7 +141,8 @@ class DeviceServiceTest : public ::testing::Test {
           return absl::OkStatus();
         },
         std::make_shared<CallState>(absl::InfiniteFuture()), device, demand);
-    outcome->begun.WaitForNotification();
+    // One that was refused never begins.
+    EXPECT_TRUE(outcome->begun.WaitForNotificationWithTimeout(kLong)) << "it was refused, or waits";
     return outcome;
   }
   void OpenGate() { open_.Notify(); }

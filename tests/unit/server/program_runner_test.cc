@@ -50,6 +50,8 @@ TEST_F(ProgramRunnerTest, MemoryThatOthersUseIsWaitedFor) {
   const auto other = *StreamLane::Create(*device_, 1);
   std::optional<DeviceBuffer> taken =
       *device_->memory().Allocate({.bytes = 3 << 20, .stream = other->stream()});
+  // The scrub of it, which must not come when the memory is another's.
+  ASSERT_TRUE(other->Synchronize(timeout_).ok());
   std::thread releaser([&] {
     // Released while the program waits, or just before it would have to.
     taken.reset();
