@@ -77,6 +77,13 @@ def table_and_factors() -> list[Tensor]:
 SIGNS = torch.tensor([1.0, -1.0, -1.0, 1.0]).expand(3, 4)
 
 
+def rotated(x: Tensor, angles: Tensor) -> Tensor:
+    """Pairs of elements, turned by an angle for each place and pair."""
+    turns = torch.polar(torch.ones_like(angles), angles)[None, :, None]
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * turns).flatten(3)
+
+
 def normal() -> list[Tensor]:
     return [torch.randn(3, 4)]
 
@@ -172,6 +179,40 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         lambda: [torch.randn(3, 4), torch.randn(5, 4)],
         set(),
     ),
+    "rotations": (rotated, lambda: [torch.randn(2, 3, 4, 8), torch.randn(3, 4)], set()),
+    "rotations by numbers that no gradient needs": (
+        lambda x: rotated(x, torch.outer(torch.arange(3.0), torch.arange(4.0))),
+        lambda: [torch.randn(2, 3, 2, 8)],
+        set(),
+    ),
+    "complex numbers": (
+        lambda x, y: torch.view_as_real(
+            torch.complex(x, y) * 2 * torch.complex(y, x).transpose(0, 1).conj()
+            - torch.complex(x, x)[:, 1:2].expand(4, 4)
+        ),
+        lambda: [torch.randn(4, 4), torch.randn(4, 4)],
+        set(),
+    ),
+    "complex numbers by an imaginary one": (
+        lambda x, y: torch.view_as_real(torch.complex(x, y) * 2j),
+        lambda: [torch.randn(3, 4), torch.randn(3, 4)],
+        set(),
+    ),
+    "sums of complex numbers": (
+        lambda x, y: torch.view_as_real((torch.complex(x, y) * torch.complex(y, y)).sum(-1)),
+        lambda: [torch.randn(3, 4), torch.randn(3, 4)],
+        set(),
+    ),
+    "complex numbers and real ones": (
+        lambda x, y: torch.view_as_real(-(torch.complex(x, y) * y)[1].reshape(2, 2)),
+        lambda: [torch.randn(3, 4), torch.randn(3, 4)],
+        set(),
+    ),
+    "parts of complex numbers": (
+        lambda x, y: torch.complex(x, y).real * 3 + torch.complex(x, x * y).imag,
+        lambda: [torch.randn(3, 4), torch.randn(3, 4)],
+        set(),
+    ),
     "diagonal": (torch.diagonal, lambda: [torch.randn(3, 5)], set()),
     "diagonal above": (
         lambda x: x.diagonal(2, 2, 0),
@@ -221,6 +262,9 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
     "prod of an axis": (lambda x: x.prod(1), lambda: [with_zeros(3, 4)], {"ProdDim"}),
     "prod that keeps": (lambda x: x.prod(-2, keepdim=True), lambda: [positive(3, 4)], {"ProdDim"}),
     "prod of integers": (lambda x: x.int().prod(1) + x[:, 0], lambda: [3 * positive(3, 4)], {"ProdDim"}),
+    "topk in any order": (
+        lambda x: x.topk(2, 0, sorted=False)[0].sum(0), lambda: [positive(4, 3)], {"Topk"}
+    ),
     "cumprod": (lambda x: x.cumprod(0), lambda: [positive(3, 4)], {"Cumprod"}),
     "cumprod with zeros": (lambda x: x.cumprod(-1), lambda: [with_zeros(3, 4)], {"Cumprod"}),
     "isnan": (torch.nan_to_num, lambda: [unusual(3, 4)], set()),
@@ -355,6 +399,8 @@ def test_a_function_and_its_gradients_are_torchs(
 ) -> None:
     if "by frequency" in name and is_torch_2_4:
         pytest.skip("torch 2.4 divides gradients of bags by the counts of other rows")
+    if "imaginary" in name and is_torch_2_4:
+        pytest.skip("torch 2.4 has no gradient of it in its graphs")
     f, make, operators = CASES[name]
     inputs = [one.requires_grad_() for one in make()]
 

@@ -252,7 +252,7 @@ def mutated(graph: Graph, rng: random.Random) -> bytes:
     request = opserve._request.Request(
         graph.program, lambda view, tensor: False, results=None
     )
-    message = bytearray(request.encode())
+    message = bytearray(bytes(request.encode()))
     message[rng.randrange(len(message))] ^= 1 << rng.randrange(8)
     return bytes(message)
 

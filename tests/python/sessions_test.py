@@ -369,7 +369,7 @@ def test_a_client_that_is_gone_leaves_no_session(connect, open_session, played):
 
 MOST_CHUNK = 256 << 10
 PAYLOADS = [b"a" * 1_000_000, b"", b"b" * 300_000]
-LARGE = messages.ExecuteRequest(want_receipt=True, payloads=PAYLOADS).SerializeToString()
+LARGE = _frame.Message(messages.ExecuteRequest(want_receipt=True), PAYLOADS, None)
 
 
 def credit(number, amount):
@@ -479,14 +479,20 @@ def test_a_large_request_that_was_not_started_is_announced_to_the_next_session(
 
 @pytest.mark.parametrize(
     "request_fields",
-    [{"idempotency_key": "key"}, {"identity": {"number": 1}}, {"prepared": {"program": b"p"}}],
-    ids=["idempotency key", "identity", "prepared"],
+    [{"idempotency_key": "key"}, {"identity": {"number": 1}}],
+    ids=["idempotency key", "identity"],
 )
 def test_large_requests_that_cannot_be_announced_are_calls(connect, open_session, request_fields):
     client = connect()
     open_session(client)
-    message = messages.ExecuteRequest(payloads=PAYLOADS, **request_fields).SerializeToString()
+    message = _frame.Message(messages.ExecuteRequest(**request_fields), PAYLOADS, None)
     assert execute(client, message) == BY_CALL
+
+
+def test_a_large_request_that_is_put_together_already_is_a_call(connect, open_session):
+    client = connect()
+    open_session(client)
+    assert execute(client, bytes(LARGE)) == BY_CALL
 
 
 def test_large_requests_to_a_daemon_without_announcements_are_calls(played, connect, open_session):

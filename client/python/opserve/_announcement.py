@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import collections
 import struct
-from typing import Any, Optional
+from typing import Optional
 
-from opserve import _frame, _wire
+from opserve import _frame
 from opserve import _session_frames as frames
 
 # Half of the most bytes that daemons take as the body of a request.
@@ -19,24 +19,25 @@ _MOST_CHUNK_BYTES = 256 << 10
 class Announcement:
     """The chunks to be sent of a request, and its credit. Guarded by its session."""
 
-    def __init__(self, message: bytes, header: bytes, payloads: list[memoryview]) -> None:
+    def __init__(self, message: _frame.Message) -> None:
         self._message = message  # owns the payloads
-        self._header = header
-        self._sizes = [len(payload) for payload in payloads]
-        self._unsent = collections.deque(payload for payload in payloads if payload)
+        self._sizes = [len(payload) for payload in message.payloads]
+        self._unsent = collections.deque(
+            memoryview(payload) for payload in message.payloads if payload
+        )
         self._credit = 0
 
     @staticmethod
-    def of(message: bytes) -> Optional[Announcement]:
+    def of(message: _frame.Sendable) -> Optional[Announcement]:
         """Of an ExecuteRequest. None: such requests cannot be announced."""
-        header: Any
-        header, payloads = _frame.split(message, _wire.ExecuteRequest)
-        if header.HasField("prepared") or header.HasField("identity") or header.idempotency_key:
+        if not isinstance(message, _frame.Message):
+            return None  # that of a prepared program
+        if message.header.HasField("identity") or message.header.idempotency_key:
             return None
-        encoded = header.SerializeToString()
-        if len(encoded) > _MOST_HEADER_BYTES or len(payloads) > _MOST_PAYLOADS:
+        too_many = len(message.payloads) > _MOST_PAYLOADS
+        if too_many or len(message.encoded) > _MOST_HEADER_BYTES:
             return None
-        return Announcement(message, encoded, list(payloads))
+        return Announcement(message)
 
     @property
     def is_sent(self) -> bool:
@@ -50,13 +51,14 @@ class Announcement:
     def first_frame(self, number: int, seconds: float, trace: str) -> bytes:
         count = len(self._sizes)
         sizes = struct.pack(f"<I{count}Q", count, *self._sizes)
-        return frames.request(number, seconds, trace, sizes + self._header, frames.ANNOUNCEMENT)
+        body = sizes + self._message.encoded
+        return frames.request(number, seconds, trace, body, frames.ANNOUNCEMENT)
 
     def add_credit(self, bytes_more: int) -> None:
         self._credit += bytes_more
 
-    def next_chunk(self, number: int) -> bytes:
-        """The frame of the next chunk, which may be sent."""
+    def next_chunk(self, number: int) -> list[_frame.Buffer]:
+        """The frame of the next chunk, which may be sent, in pieces."""
         payload = self._unsent[0]
         size = min(self._credit, len(payload), _MOST_CHUNK_BYTES)
         self._credit -= size
@@ -64,4 +66,4 @@ class Announcement:
             self._unsent.popleft()
         else:
             self._unsent[0] = payload[size:]
-        return frames.frame(frames.CHUNK, number, payload[:size])
+        return [frames.header(frames.CHUNK, number, size), payload[:size]]

@@ -145,8 +145,11 @@ class ClientBase:
         inputs: Mapping[str, Any],
         attributes: Mapping[str, Any],
         parameters: Parameters,
-    ) -> tuple[bytes, Callable[[bytes], Any]]:
-        """The message that calls an operator, and a function that gives its outputs."""
+    ) -> tuple[_frame.Sendable, Callable[[bytes], Any]]:
+        """The message that calls an operator, and a function that gives its outputs.
+
+        The message may refer to the inputs.
+        """
         on_receipt = self._options.on_receipt
         message, decode = self._known_requests.begin(
             operator,

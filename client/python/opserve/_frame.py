@@ -22,6 +22,40 @@ class FrameError(ValueError):
     """The bytes are not a message."""
 
 
+class Message:
+    """A message whose payloads stay where they are until it is sent.
+
+    bytes() puts it together, which copies them; len() is how many bytes that are.
+
+    Attributes:
+        header: the message without payloads; not to be changed.
+        encoded: its bytes.
+    """
+
+    def __init__(self, header: Any, payloads: Sequence[Buffer], owner: object) -> None:
+        """
+        Args:
+            owner: keeps the payloads' memory.
+        """
+        self.header = header
+        self.encoded: bytes = header.SerializeToString()
+        self.payloads = payloads
+        self._owner = owner
+        self._size = len(self.encoded) + sum(
+            len(payload_prefix(len(payload))) + len(payload) for payload in payloads
+        )
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __bytes__(self) -> bytes:
+        return append(self.encoded, self.payloads)
+
+
+# What bytes() makes a message of.
+Sendable = Union[bytes, Message]
+
+
 def join(header: Any, payloads: Iterable[Buffer]) -> bytes:
     """The message `header`, which has no payloads, with `payloads`."""
     return append(header.SerializeToString(), payloads)
@@ -79,7 +113,7 @@ def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
     return parse(b"".join(header), kind), payloads
 
 
-def parse(message: bytes, kind: Any) -> Any:
+def parse(message: Buffer, kind: Any) -> Any:
     """The message with its payloads, which are copied. FrameError: it is not such a message."""
     try:
         return kind.FromString(message)

@@ -127,8 +127,10 @@ class KnownRequests:
         parameters: Parameters,
         fill_range: FillRange,
         want_receipt: bool,
-    ) -> tuple[bytes, Callable[[bytes], Response]]:
+    ) -> tuple[_frame.Sendable, Callable[[bytes], Response]]:
         """The message Execute that calls an operator, and a function that reads the answer.
+
+        The message may refer to the inputs.
 
         Raises as Program.invoke; the function as Request.decode.
         """

@@ -107,9 +107,9 @@ class Request:
         )
         self.donated = [one.number for one in donated if isinstance(one, InputOf)]
 
-    def encode(self) -> bytes:
-        """The message Execute."""
-        return _frame.join(self.header, self.payloads)
+    def encode(self) -> _frame.Message:
+        """The message Execute, which refers to the caller's inputs."""
+        return _frame.Message(self.header, self.payloads, self._keep)
 
     def identify(self, numbers: RequestNumbers) -> Optional[Ticket]:
         """Gives it an identity, if it needs one: to be released when it is repeated no more."""

@@ -55,7 +55,7 @@ class _Entry:
         self.number = number
         self.deadline = deadline
         self.announcement: Optional[Announcement] = None  # while chunks are to be sent
-        self.parts: list[bytes] = []  # of the answer
+        self.parts: list[_frame.Buffer] = []  # of the answer
         self.answer: Optional[bytes] = None
         # Neither an answer nor a failure, once it is over: it has run nowhere.
         self.failure: Optional[errors.OpserveError] = None
@@ -173,7 +173,9 @@ class Session:
         self._take_events(asking, lambda: self._pong >= ping or not self.is_open)
         return self.is_open
 
-    def enter(self, message: bytes, seconds: float, trace: str) -> Optional[SessionCall]:
+    def enter(
+        self, message: _frame.Sendable, seconds: float, trace: str
+    ) -> Optional[SessionCall]:
         """Sends an ExecuteRequest, which may take so long. None: there is no place for it."""
         announcement = None
         if len(message) > WHOLE:
@@ -193,7 +195,7 @@ class Session:
 
     def _admit(
         self,
-        message: bytes,
+        message: _frame.Sendable,
         announcement: Optional[Announcement],
         seconds: float,
         trace: str,
@@ -203,7 +205,7 @@ class Session:
             return None
         number = self._last_number + 1
         if announcement is None:
-            frame = frames.request(number, seconds, trace, message)
+            frame = frames.request(number, seconds, trace, bytes(message))
         else:
             frame = announcement.first_frame(number, seconds, trace)
         if len(frame) - frames.HEADER_BYTES > self._max_bytes:
@@ -334,7 +336,7 @@ class Session:
         elif event is Event.ENDED:
             self._handle_end(value)
 
-    def _handle_frame(self, kind: int, number: int, body: bytes) -> None:
+    def _handle_frame(self, kind: int, number: int, body: _frame.Buffer) -> None:
         """ValueError: the daemon breaks the protocol."""
         is_first = self._stage is _Stage.CONNECTING
         if is_first != (kind == frames.HELLO):
@@ -353,7 +355,7 @@ class Session:
             if not entry.is_over:
                 entry.failure = failure
                 if failure is None:
-                    entry.answer = b"".join((*entry.parts, body)) if entry.parts else body
+                    entry.answer = b"".join((*entry.parts, body))
                 _end_entry(entry)
         elif kind == frames.PART or kind == frames.CREDIT:
             if number not in self._sent:
@@ -450,9 +452,9 @@ class Session:
             self._stream.cancel()
             raise
 
-    def _next_frames(self) -> list[bytes]:
+    def _next_frames(self) -> list[_frame.Buffer]:
         """The next to be sent: small frames that are ready, or one chunk, in turn."""
-        batch: list[bytes] = []
+        batch: list[_frame.Buffer] = []
         size = 0
         while self._outgoing and (not batch or size + len(self._outgoing[0][1]) <= _BATCH_BYTES):
             batch.append(self._outgoing.popleft()[1])
@@ -461,7 +463,7 @@ class Session:
             entry = self._uploads.popleft()
             upload = entry.announcement
             if upload is not None and upload.may_send:
-                batch.append(upload.next_chunk(entry.number))
+                batch += upload.next_chunk(entry.number)
                 if upload.may_send:
                     self._uploads.append(entry)
         return batch

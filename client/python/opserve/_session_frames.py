@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from opserve import _frame
 
@@ -24,8 +24,13 @@ _FRAMES_TAG = b"\x0a"  # SessionMessage.frames
 _MOST_TRACE_BYTES = 256
 
 
-def frame(kind: int, number: int, body: _frame.Buffer = b"") -> bytes:
-    return b"".join((_HEADER.pack(len(body), kind, 0, 0, number), body))
+def header(kind: int, number: int, size: int) -> bytes:
+    """That of a frame whose body has so many bytes."""
+    return _HEADER.pack(size, kind, 0, 0, number)
+
+
+def frame(kind: int, number: int, body: bytes = b"") -> bytes:
+    return header(kind, number, len(body)) + body
 
 
 def request(
@@ -41,7 +46,7 @@ def request(
     size = _START.size + len(traceparent) + len(message)
     return b"".join(
         (
-            _HEADER.pack(size, kind, 0, 0, number),
+            header(kind, number, size),
             # 0 would be the daemon's default.
             _START.pack(max(int(seconds * 1e6), 1), len(traceparent)),
             traceparent,
@@ -50,7 +55,7 @@ def request(
     )
 
 
-def read_credit(body: bytes) -> int:
+def read_credit(body: _frame.Buffer) -> int:
     """How many more bytes chunks may have. FrameError: it is none."""
     if len(body) != _CREDIT.size:
         raise _frame.FrameError(f"a credit of {len(body)} bytes")
@@ -58,14 +63,17 @@ def read_credit(body: bytes) -> int:
     return credit
 
 
-def join(frames: list[bytes]) -> bytes:
-    """The message that consists of the frames."""
+def join(frames: Sequence[_frame.Buffer]) -> bytes:
+    """The message that consists of the frames, or of pieces of frames."""
     size = sum(map(len, frames))
     return b"".join((_FRAMES_TAG, _frame.varint(size), *frames))
 
 
-def split(message: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Kind, number and body of each frame of a message. FrameError: it has others."""
+def split(message: bytes) -> Iterator[tuple[int, int, _frame.Buffer]]:
+    """Kind, number and body of each frame of a message. FrameError: it has others.
+
+    The bodies of parts are views of the message.
+    """
     if not message:
         return
     size, start = _frame.read_varint(message, 1)
@@ -80,5 +88,6 @@ def split(message: bytes) -> Iterator[tuple[int, int, bytes]]:
             raise _frame.FrameError(f"a frame has the flags {flags} and {zero}")
         if start + size > len(message):
             raise _frame.FrameError("it ends in the middle of a frame")
-        yield kind, number, message[start : start + size]
+        whole = memoryview(message) if kind == PART else message
+        yield kind, number, whole[start : start + size]
         start += size

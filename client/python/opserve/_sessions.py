@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Optional
 
-from opserve import _process
+from opserve import _frame, _process
 from opserve._session import WHOLE, Session, SessionCall
 
 _SHORTEST_WAIT = 0.1
@@ -59,7 +59,7 @@ class Sessions:
         self._wait = _SHORTEST_WAIT  # after the next end
         self._all: weakref.WeakSet[Session] = weakref.WeakSet()
 
-    def enter(self, message: bytes, seconds: float) -> Optional[SessionCall]:
+    def enter(self, message: _frame.Sendable, seconds: float) -> Optional[SessionCall]:
         """Sends an ExecuteRequest in a session. None: there is no place for it, make a call."""
         is_large = len(message) > WHOLE
         # If the session has just ended, a large one goes to the next.

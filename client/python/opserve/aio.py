@@ -94,7 +94,9 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         ticket = request.identify(self._numbers)
         repeat = Repeat(waits_for_daemon=wait_for_daemon)
         try:
-            answer = await self._call(_wire.EXECUTE, request.encode(), timeout, repeat)
+            # Put together at once: the caller may change its tensors meanwhile.
+            message = bytes(request.encode())
+            answer = await self._call(_wire.EXECUTE, message, timeout, repeat)
         finally:
             if ticket is not None:
                 ticket.release()
@@ -110,7 +112,8 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         attributes: Mapping[str, Any],
         parameters: Parameters,
     ) -> Awaitable[Any]:
-        message, outputs = self._begin_operator(operator, inputs, attributes, parameters)
+        begun, outputs = self._begin_operator(operator, inputs, attributes, parameters)
+        message = bytes(begun)
 
         async def call() -> Any:
             return outputs(await self._call(_wire.EXECUTE, message, parameters.timeout))

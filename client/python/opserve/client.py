@@ -15,7 +15,7 @@ from typing import Any, Optional, TypeVar, Union
 import grpc
 from grpc.experimental import ChannelOptions
 
-from opserve import _connection, _process, _reachability, _wire, errors
+from opserve import _connection, _frame, _process, _reachability, _wire, errors
 from opserve._call_minder import CallMinder
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
@@ -447,7 +447,7 @@ class Client(_connection.ClientBase, Operators[Any]):
     def _call(
         self,
         method: str,
-        message: bytes,
+        message: _frame.Sendable,
         timeout: Optional[float],
         repeat: Repeat = Repeat(),
     ) -> bytes:
@@ -473,14 +473,16 @@ class Client(_connection.ClientBase, Operators[Any]):
         self._minder.add(sent, len(message))
         return sent
 
-    def _enter(self, method: str, message: bytes, seconds: float) -> Optional[SessionCall]:
+    def _enter(
+        self, method: str, message: _frame.Sendable, seconds: float
+    ) -> Optional[SessionCall]:
         """Sends it in a session, if it is a request and there is one."""
         if method != _wire.EXECUTE or self._sessions is None:
             return None
         self._check_usable()
         return self._sessions.enter(message, seconds)
 
-    def _attempt(self, method: str, message: bytes) -> Callable[[float], bytes]:
+    def _attempt(self, method: str, message: _frame.Sendable) -> Callable[[float], bytes]:
         def attempt(time_left: float) -> bytes:
             # A large one may fit no call: if one session has not started it, the next one gets it.
             for _ in range(2 if len(message) > WHOLE else 1):
@@ -493,7 +495,7 @@ class Client(_connection.ClientBase, Operators[Any]):
                     return answer
                 time_left -= time.monotonic() - started
             call = self._method(method)(
-                message, timeout=time_left, metadata=self._options.metadata
+                bytes(message), timeout=time_left, metadata=self._options.metadata
             )
             reply: Optional[bytes] = next(iter(call), None)
             if reply is None:

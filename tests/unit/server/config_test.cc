@@ -1,8 +1,11 @@
 // The configuration as text: what is accepted, what is refused and how the refusal reads.
 
+#include <unistd.h>
+
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -20,10 +23,16 @@ config::ServerConfig Parse(const std::string& text) {
   return values;
 }
 
-absl::StatusOr<config::ServerConfig> ReadText(const std::string& text) {
-  const std::string path = testing::TempDir() + "/config.textproto";
+// The path of a file with this text; the next one takes its place.
+std::string FileOf(const std::string& text) {
+  // Of this process: others of the same test may run beside it.
+  const std::string path = absl::StrCat(testing::TempDir(), "/", getpid(), ".config.textproto");
   std::ofstream(path) << text;
-  return ReadConfigFile(path);
+  return path;
+}
+
+absl::StatusOr<config::ServerConfig> ReadText(const std::string& text) {
+  return ReadConfigFile(FileOf(text));
 }
 
 TEST(ConfigTest, NothingIsNeeded) {
@@ -274,9 +283,7 @@ TEST(ConfigTest, AFileWithAnErrorSaysWhere) {
 }
 
 absl::StatusOr<Config> Load(const std::string& text) {
-  const std::string path = testing::TempDir() + "/config.textproto";
-  std::ofstream(path) << text;
-  return LoadConfig(*CommandLine::Parse({"--config", path.c_str()}));
+  return LoadConfig(*CommandLine::Parse({"--config", FileOf(text).c_str()}));
 }
 
 TEST(ConfigTest, AFileWithoutASettingIsRefused) {

@@ -22,6 +22,7 @@ from opserve.resident import ResidentTensor
 from opserve.torch import _decompositions, _experts
 from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
+from opserve.torch._complex import without_complex
 from opserve.torch._entries import key_of, name_inputs
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._layouts import (
@@ -168,6 +169,7 @@ class Backend:
 
     def _partition(self, joint: Any, inputs: Any, **options: Any) -> Any:
         """Forward and backward graph; strict mode looks at both before the first one runs."""
+        without_complex(joint)
         forward, backward = default_partition(joint, inputs, **options)
         self._compiling.backward = backward
         return forward, backward
@@ -202,6 +204,7 @@ class Backend:
         self, graph: torch.fx.GraphModule, inputs: Sequence[Any]
     ) -> Callable[..., Any]:
         static = set() if is_backward(graph) else static_inputs()
+        without_complex(graph)  # of a graph without a backward pass
         return self._runner(graph, static, None)
 
     def _runner(

@@ -145,7 +145,8 @@ def _prod(b: Builder, x: Value, dtype: Any = None) -> Value:
 def _topk(
     b: Builder, x: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Any:
-    return b.op("Topk", self=x, k=k, dim=dim, largest=largest, sorted=sorted)
+    # The function only sorts, and without it any order will do.
+    return b.op("Topk", self=x, k=k, dim=dim, largest=largest, sorted=True)
 
 
 @lowers(aten.sort.default)

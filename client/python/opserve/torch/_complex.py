@@ -1,0 +1,218 @@
+"""Graphs with complex numbers: each becomes a pair of real ones, since the pool has no others.
+
+A complex tensor is the real one that view_as_real() makes of it, with an axis of two more. So
+rotary embeddings that are written as products of complex numbers run on the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import torch
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
+
+Node = torch.fx.Node
+aten = torch.ops.aten
+
+
+def without_complex(graph: torch.fx.GraphModule) -> None:
+    """Replaces complex tensors by pairs, as far as all nodes that make and use them are known.
+
+    Those that are inputs or results of the graph stay, as do those of other nodes.
+    """
+    if not any(map(_is_complex, graph.graph.nodes)):
+        return
+    pairs = _Pairs(graph.graph)
+    for node in list(graph.graph.nodes):
+        pairs.replace(node)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, Node) and _dtype_of(value) in (torch.complex64, torch.complex128)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, Node) and value.target is aten.view_as_complex.default
+
+
+def _dtype_of(node: Node) -> Optional[torch.dtype]:
+    value = node.meta.get("val")
+    return value.dtype if isinstance(value, torch.Tensor) else None
+
+
+class _Pairs:
+    """The pairs of a graph's complex tensors. New nodes come before the one that they replace."""
+
+    def __init__(self, graph: torch.fx.Graph) -> None:
+        self._graph = graph
+
+    def replace(self, node: Node) -> None:
+        if node.op != "call_function":
+            return
+        with self._graph.inserting_before(node):
+            self._node = node
+            if node.target is aten.view_as_real.default:
+                if _is_pair(node.args[0]):
+                    node.replace_all_uses_with(node.args[0].args[0])
+            elif node.target is aten._neg_view.default:  # as torch does to parts of conjugates
+                node.replace_all_uses_with(self.call(aten.neg.default, node.args[0]))
+            elif _is_complex(node):
+                rule = _RULES.get(node.target)
+                pair = rule(self, *node.args, **node.kwargs) if rule is not None else None
+                if pair is not None and _dtype_of(pair) is _dtype_of(node).to_real():
+                    node.replace_all_uses_with(self.call(aten.view_as_complex.default, pair))
+
+    def call(self, target: Any, *args: Any) -> Node:
+        """A new node, with what the node that it replaces says of the model."""
+        node = self._graph.call_function(target, args)
+        values = torch.fx.node.map_arg(args, lambda one: one.meta["val"])
+        value = self._node.meta["val"]
+        with value.fake_mode:
+            value = target(*values)
+        node.meta = {**self._node.meta, "val": value}
+        node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+        return node
+
+    def of(self, value: Any) -> Node:
+        """The pair of a complex tensor."""
+        if _is_pair(value):
+            return value.args[0]
+        return self.call(aten.view_as_real.default, value)
+
+    def parts(self, value: Any) -> tuple[Any, Any]:
+        if isinstance(value, complex):
+            return value.real, value.imag
+        pair = self.of(value)
+        return self.call(aten.select.int, pair, -1, 0), self.call(aten.select.int, pair, -1, 1)
+
+    def joined(self, real: Node, imaginary: Node) -> Node:
+        ends = [self.call(aten.unsqueeze.default, one, -1) for one in (real, imaginary)]
+        return self.call(aten.cat.default, ends, -1)
+
+
+def _polar(pairs: _Pairs, length: Node, angle: Node) -> Node:
+    return pairs.joined(
+        pairs.call(aten.mul.Tensor, length, pairs.call(aten.cos.default, angle)),
+        pairs.call(aten.mul.Tensor, length, pairs.call(aten.sin.default, angle)),
+    )
+
+
+def _mul(pairs: _Pairs, x: Any, y: Any) -> Node:
+    x, y = _without_conj(x), _without_conj(y)
+    if not _is_complex(x):
+        x, y = y, x
+    if not _is_complex(y) and not isinstance(y, complex):
+        factor = pairs.call(aten.unsqueeze.default, y, -1) if isinstance(y, Node) else y
+        return pairs.call(aten.mul.Tensor, pairs.of(x), factor)
+    (a, b), (c, d) = pairs.parts(x), pairs.parts(y)
+    real = [pairs.call(aten.mul.Tensor, *factors) for factors in ((a, c), (b, d))]
+    imaginary = [pairs.call(aten.mul.Tensor, *factors) for factors in ((a, d), (b, c))]
+    return pairs.joined(
+        pairs.call(aten.sub.Tensor, *real), pairs.call(aten.add.Tensor, *imaginary)
+    )
+
+
+def _without_conj(value: Any) -> Any:
+    """The conjugate itself, where the node that makes it is given a number."""
+    is_conj = isinstance(value, Node) and value.target is aten._conj.default
+    is_constant = is_conj and isinstance(value.args[0], complex)
+    return value.args[0].conjugate() if is_constant else value
+
+
+def _conj(pairs: _Pairs, x: Any) -> Optional[Node]:
+    if isinstance(x, complex):
+        return None
+    real, imaginary = pairs.parts(x)
+    return pairs.joined(real, pairs.call(aten.neg.default, imaginary))
+
+
+def _of_both(target: Any) -> Callable[..., Optional[Node]]:
+    """The rule of a function of complex tensors that does the same to both parts."""
+
+    def rule(pairs: _Pairs, *args: Any, **options: Any) -> Optional[Node]:
+        if options or not all(map(_is_complex, args)):
+            return None
+        return pairs.call(target, *map(pairs.of, args))
+
+    return rule
+
+
+def _same(pairs: _Pairs, x: Node, **_: Any) -> Optional[Node]:
+    """Of a copy: nothing writes into it."""
+    return pairs.of(x) if _dtype_of(x) is _dtype_of(pairs._node) else None
+
+
+def _of_axis(target: Any) -> Callable[..., Node]:
+    """The rule of a view whose second argument is an axis."""
+
+    def rule(pairs: _Pairs, x: Node, axis: int = 0, *args: Any) -> Node:
+        return pairs.call(target, pairs.of(x), axis if axis >= 0 else axis - 1, *args)
+
+    return rule
+
+
+def _of_shape(target: Any) -> Callable[..., Node]:
+    """The rule of a view whose second argument is a shape."""
+
+    def rule(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
+        return pairs.call(target, pairs.of(x), [*shape, 2])
+
+    return rule
+
+
+def _new_zeros(pairs: _Pairs, x: Node, shape: Sequence[Any], **_: Any) -> Node:
+    return pairs.call(aten.new_zeros.default, pairs.of(x), [*shape, 2])
+
+
+def _scattered_in(target: Any) -> Callable[..., Node]:
+    """The rule of a function that puts a tensor into another one, along an axis."""
+
+    def rule(pairs: _Pairs, x: Node, part: Node, axis: int = 0, *args: Any) -> Node:
+        moved = axis if axis >= 0 else axis - 1
+        return pairs.call(target, pairs.of(x), pairs.of(part), moved, *args)
+
+    return rule
+
+
+def _permute(pairs: _Pairs, x: Node, axes: Sequence[int]) -> Node:
+    return pairs.call(aten.permute.default, pairs.of(x), [*(a % len(axes) for a in axes), len(axes)])
+
+
+def _transpose(pairs: _Pairs, x: Node, one: int, other: int) -> Node:
+    axes = [axis if axis >= 0 else axis - 1 for axis in (one, other)]
+    return pairs.call(aten.transpose.int, pairs.of(x), *axes)
+
+
+def _sum(pairs: _Pairs, x: Node, axes: Sequence[int], keepdim: bool = False) -> Node:
+    moved = [axis if axis >= 0 else axis - 1 for axis in axes]
+    return pairs.call(aten.sum.dim_IntList, pairs.of(x), moved, keepdim)
+
+
+_RULES: dict[Any, Callable[..., Optional[Node]]] = {
+    aten.complex.default: _Pairs.joined,
+    aten.polar.default: _polar,
+    aten.mul.Tensor: _mul,
+    aten.mul.Scalar: _mul,
+    aten.add.Tensor: _of_both(aten.add.Tensor),
+    aten.sub.Tensor: _of_both(aten.sub.Tensor),
+    aten.neg.default: _of_both(aten.neg.default),
+    aten._conj.default: _conj,
+    aten.clone.default: _same,
+    aten.detach.default: _same,
+    aten._to_copy.default: _same,
+    aten.unsqueeze.default: _of_axis(aten.unsqueeze.default),
+    aten.squeeze.dim: _of_axis(aten.squeeze.dim),
+    aten.select.int: _of_axis(aten.select.int),
+    aten.slice.Tensor: _of_axis(aten.slice.Tensor),
+    aten.view.default: _of_shape(aten.view.default),
+    aten.expand.default: _of_shape(aten.expand.default),
+    aten.new_zeros.default: _new_zeros,
+    aten.select_scatter.default: _scattered_in(aten.select_scatter.default),
+    aten.slice_scatter.default: _scattered_in(aten.slice_scatter.default),
+    aten.permute.default: _permute,
+    aten.transpose.int: _transpose,
+    aten.sum.dim_IntList: _sum,
+}
