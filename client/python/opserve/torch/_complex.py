@@ -178,7 +178,8 @@ def _scattered_in(target: Any) -> Callable[..., Node]:
 
 
 def _permute(pairs: _Pairs, x: Node, axes: Sequence[int]) -> Node:
-    return pairs.call(aten.permute.default, pairs.of(x), [*(a % len(axes) for a in axes), len(axes)])
+    kept = [axis % len(axes) for axis in axes]
+    return pairs.call(aten.permute.default, pairs.of(x), [*kept, len(axes)])
 
 
 def _transpose(pairs: _Pairs, x: Node, one: int, other: int) -> Node:
