@@ -84,6 +84,15 @@ def rotated(x: Tensor, angles: Tensor) -> Tensor:
     return torch.view_as_real(pairs * turns).flatten(3)
 
 
+def systems(left: tuple[int, ...], right: tuple[int, ...]) -> Callable[[], list[Tensor]]:
+    """Triangles of both kinds, each with elements that are not used, and right sides."""
+    return lambda: [torch.rand(left) / 2 + torch.eye(left[-1]), torch.randn(right)]
+
+
+def solved(**options: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda a, b: torch.linalg.solve_triangular(a, b, **options)
+
+
 def normal() -> list[Tensor]:
     return [torch.randn(3, 4)]
 
@@ -213,6 +222,16 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         lambda: [torch.randn(3, 4), torch.randn(3, 4)],
         set(),
     ),
+    **{
+        f"solutions of triangles {how}": (solved(**options), systems(left, right), set())
+        for how, left, right, options in (
+            ("below", (2, 5, 5), (2, 5, 3), {"upper": False}),
+            ("above", (8, 8), (3, 8, 2), {"upper": True}),
+            ("from the right", (3, 3), (4, 3), {"upper": True, "left": False}),
+            ("with ones", (2, 1, 7, 7), (3, 7, 4), {"upper": False, "unitriangular": True}),
+            ("of one element", (1, 1), (1, 2), {"upper": False}),
+        )
+    },
     "diagonal": (torch.diagonal, lambda: [torch.randn(3, 5)], set()),
     "diagonal above": (
         lambda x: x.diagonal(2, 2, 0),

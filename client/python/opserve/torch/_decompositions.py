@@ -20,6 +20,7 @@ from opserve.torch import (
     _prefixes,
     _sampling,
     _scattered,
+    _triangular,
     _volume_pooling,
 )
 from opserve.torch._whole_functions import DTYPES
@@ -352,6 +353,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_prefixes.DECOMPOSITIONS,
     **_sampling.DECOMPOSITIONS,
     **_scattered.DECOMPOSITIONS,
+    **_triangular.DECOMPOSITIONS,
     **_volume_pooling.DECOMPOSITIONS,
 }
 
