@@ -43,27 +43,44 @@ def _dtype_of(node: Node) -> Optional[torch.dtype]:
     return value.dtype if isinstance(value, torch.Tensor) else None
 
 
+class _Unknown(Exception):
+    """A node has no rule for what it is given."""
+
+
+# Arguments that say nothing of values; that the dtype is the one meant is seen at the pair.
+_ABOUT_MEMORY = {"device", "dtype", "layout", "memory_format", "non_blocking", "pin_memory"}
+
+
 class _Pairs:
     """The pairs of a graph's complex tensors. New nodes come before the one that they replace."""
 
     def __init__(self, graph: torch.fx.Graph) -> None:
         self._graph = graph
+        self._node = next(iter(graph.nodes))  # the one to be replaced
 
     def replace(self, node: Node) -> None:
         if node.op != "call_function":
             return
+        self._node = node
         with self._graph.inserting_before(node):
-            self._node = node
             if node.target is aten.view_as_real.default:
                 if _is_pair(node.args[0]):
                     node.replace_all_uses_with(node.args[0].args[0])
             elif node.target is aten._neg_view.default:  # as torch does to parts of conjugates
                 node.replace_all_uses_with(self.call(aten.neg.default, node.args[0]))
             elif _is_complex(node):
-                rule = _RULES.get(node.target)
-                pair = rule(self, *node.args, **node.kwargs) if rule is not None else None
-                if pair is not None and _dtype_of(pair) is _dtype_of(node).to_real():
+                pair = self._pair_of_result(node)
+                if pair is not None:
                     node.replace_all_uses_with(self.call(aten.view_as_complex.default, pair))
+
+    def _pair_of_result(self, node: Node) -> Optional[Node]:
+        if node.target not in _RULES or not node.kwargs.keys() <= _ABOUT_MEMORY:
+            return None
+        try:
+            pair = _RULES[node.target](self, *node.args)
+        except _Unknown:
+            return None
+        return pair if _dtype_of(pair) is node.meta["val"].dtype.to_real() else None
 
     def call(self, target: Any, *args: Any) -> Node:
         """A new node, with what the node that it replaces says of the model."""
@@ -80,6 +97,8 @@ class _Pairs:
         """The pair of a complex tensor."""
         if _is_pair(value):
             return value.args[0]
+        if not _is_complex(value) or value.meta["val"].is_conj():
+            raise _Unknown
         return self.call(aten.view_as_real.default, value)
 
     def parts(self, value: Any) -> tuple[Any, Any]:
@@ -122,27 +141,25 @@ def _without_conj(value: Any) -> Any:
     return value.args[0].conjugate() if is_constant else value
 
 
-def _conj(pairs: _Pairs, x: Any) -> Optional[Node]:
+def _conj(pairs: _Pairs, x: Any) -> Node:
     if isinstance(x, complex):
-        return None
+        raise _Unknown
     real, imaginary = pairs.parts(x)
     return pairs.joined(real, pairs.call(aten.neg.default, imaginary))
 
 
-def _of_both(target: Any) -> Callable[..., Optional[Node]]:
+def _of_both(target: Any) -> Callable[..., Node]:
     """The rule of a function of complex tensors that does the same to both parts."""
 
-    def rule(pairs: _Pairs, *args: Any, **options: Any) -> Optional[Node]:
-        if options or not all(map(_is_complex, args)):
-            return None
+    def rule(pairs: _Pairs, *args: Any) -> Node:
         return pairs.call(target, *map(pairs.of, args))
 
     return rule
 
 
-def _same(pairs: _Pairs, x: Node, **_: Any) -> Optional[Node]:
-    """Of a copy: nothing writes into it."""
-    return pairs.of(x) if _dtype_of(x) is _dtype_of(pairs._node) else None
+def _copy(pairs: _Pairs, x: Node) -> Node:
+    # The pool copies nothing for clone(), so a view that is made here would be one of x.
+    return pairs.call(aten.mul.Tensor, pairs.of(x), 1)
 
 
 def _of_axis(target: Any) -> Callable[..., Node]:
@@ -163,7 +180,7 @@ def _of_shape(target: Any) -> Callable[..., Node]:
     return rule
 
 
-def _new_zeros(pairs: _Pairs, x: Node, shape: Sequence[Any], **_: Any) -> Node:
+def _new_zeros(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
     return pairs.call(aten.new_zeros.default, pairs.of(x), [*shape, 2])
 
 
@@ -187,12 +204,15 @@ def _transpose(pairs: _Pairs, x: Node, one: int, other: int) -> Node:
     return pairs.call(aten.transpose.int, pairs.of(x), *axes)
 
 
-def _sum(pairs: _Pairs, x: Node, axes: Sequence[int], keepdim: bool = False) -> Node:
+def _sum(
+    pairs: _Pairs, x: Node, axes: Optional[Sequence[int]], keepdim: bool = False
+) -> Node:
+    axes = axes or range(x.meta["val"].dim())  # none: all of them
     moved = [axis if axis >= 0 else axis - 1 for axis in axes]
     return pairs.call(aten.sum.dim_IntList, pairs.of(x), moved, keepdim)
 
 
-_RULES: dict[Any, Callable[..., Optional[Node]]] = {
+_RULES: dict[Any, Callable[..., Node]] = {
     aten.complex.default: _Pairs.joined,
     aten.polar.default: _polar,
     aten.mul.Tensor: _mul,
@@ -201,9 +221,9 @@ _RULES: dict[Any, Callable[..., Optional[Node]]] = {
     aten.sub.Tensor: _of_both(aten.sub.Tensor),
     aten.neg.default: _of_both(aten.neg.default),
     aten._conj.default: _conj,
-    aten.clone.default: _same,
-    aten.detach.default: _same,
-    aten._to_copy.default: _same,
+    aten.clone.default: _copy,
+    aten.detach.default: _of_both(aten.detach.default),
+    aten._to_copy.default: _copy,
     aten.unsqueeze.default: _of_axis(aten.unsqueeze.default),
     aten.squeeze.dim: _of_axis(aten.squeeze.dim),
     aten.select.int: _of_axis(aten.select.int),
