@@ -202,6 +202,13 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         lambda: [torch.randn(4, 4), torch.randn(4, 4)],
         set(),
     ),
+    "views of complex numbers in another order": (
+        lambda x, y: torch.view_as_real(
+            (torch.complex(x, y).t() * torch.complex(y, x).t()).t().view(-1)
+        ),
+        lambda: [torch.randn(3, 4), torch.randn(3, 4)],
+        set(),
+    ),
     "complex numbers by an imaginary one": (
         lambda x, y: torch.view_as_real(torch.complex(x, y) * 2j),
         lambda: [torch.randn(3, 4), torch.randn(3, 4)],

@@ -82,13 +82,12 @@ class _Pairs:
             return None
         return pair if _dtype_of(pair) is node.meta["val"].dtype.to_real() else None
 
-    def call(self, target: Any, *args: Any) -> Node:
+    def call(self, target: Any, *args: Any, **options: Any) -> Node:
         """A new node, with what the node that it replaces says of the model."""
-        node = self._graph.call_function(target, args)
         values = torch.fx.node.map_arg(args, lambda one: one.meta["val"])
-        value = self._node.meta["val"]
-        with value.fake_mode:
-            value = target(*values)
+        with self._node.meta["val"].fake_mode:
+            value = target(*values, **options)
+        node = self._graph.call_function(target, args, options)
         node.meta = {**self._node.meta, "val": value}
         node.meta["tensor_meta"] = _extract_tensor_metadata(value)
         return node
@@ -171,13 +170,18 @@ def _of_axis(target: Any) -> Callable[..., Node]:
     return rule
 
 
-def _of_shape(target: Any) -> Callable[..., Node]:
-    """The rule of a view whose second argument is a shape."""
+def _view(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
+    pair = pairs.of(x)
+    try:
+        return pairs.call(aten.view.default, pair, [*shape, 2])
+    except (RuntimeError, ValueError):
+        # The pair lies in memory in another order than torch's complex tensor would.
+        pair = pairs.call(aten.clone.default, pair, memory_format=torch.contiguous_format)
+        return pairs.call(aten.view.default, pair, [*shape, 2])
 
-    def rule(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
-        return pairs.call(target, pairs.of(x), [*shape, 2])
 
-    return rule
+def _expand(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
+    return pairs.call(aten.expand.default, pairs.of(x), [*shape, 2])
 
 
 def _new_zeros(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
@@ -228,8 +232,8 @@ _RULES: dict[Any, Callable[..., Node]] = {
     aten.squeeze.dim: _of_axis(aten.squeeze.dim),
     aten.select.int: _of_axis(aten.select.int),
     aten.slice.Tensor: _of_axis(aten.slice.Tensor),
-    aten.view.default: _of_shape(aten.view.default),
-    aten.expand.default: _of_shape(aten.expand.default),
+    aten.view.default: _view,
+    aten.expand.default: _expand,
     aten.new_zeros.default: _new_zeros,
     aten.select_scatter.default: _scattered_in(aten.select_scatter.default),
     aten.slice_scatter.default: _scattered_in(aten.slice_scatter.default),
