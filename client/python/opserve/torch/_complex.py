@@ -208,6 +208,10 @@ def _transpose(pairs: _Pairs, x: Node, one: int, other: int) -> Node:
     return pairs.call(aten.transpose.int, pairs.of(x), *axes)
 
 
+def _t(pairs: _Pairs, x: Node) -> Node:
+    return _transpose(pairs, x, 0, 1) if x.meta["val"].dim() == 2 else pairs.of(x)
+
+
 def _sum(
     pairs: _Pairs, x: Node, axes: Optional[Sequence[int]], keepdim: bool = False
 ) -> Node:
@@ -239,5 +243,6 @@ _RULES: dict[Any, Callable[..., Node]] = {
     aten.slice_scatter.default: _scattered_in(aten.slice_scatter.default),
     aten.permute.default: _permute,
     aten.transpose.int: _transpose,
+    aten.t.default: _t,
     aten.sum.dim_IntList: _sum,
 }
