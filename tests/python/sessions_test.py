@@ -489,10 +489,11 @@ def test_large_requests_that_cannot_be_announced_are_calls(connect, open_session
     assert execute(client, message) == BY_CALL
 
 
-def test_a_large_request_that_is_put_together_already_is_a_call(connect, open_session):
+def test_a_large_request_of_a_prepared_program_is_a_call(connect, open_session):
     client = connect()
     open_session(client)
-    assert execute(client, bytes(LARGE)) == BY_CALL
+    header = messages.ExecuteRequest(prepared={"program": b"p"})
+    assert execute(client, bytes(_frame.Message(header, PAYLOADS, None))) == BY_CALL
 
 
 def test_large_requests_to_a_daemon_without_announcements_are_calls(played, connect, open_session):

@@ -31,16 +31,17 @@ def without_complex(graph: torch.fx.GraphModule) -> None:
 
 
 def _is_complex(value: Any) -> bool:
-    return isinstance(value, Node) and _dtype_of(value) in (torch.complex64, torch.complex128)
+    meta = value.meta.get("val") if isinstance(value, Node) else None
+    return isinstance(meta, torch.Tensor) and meta.is_complex()
 
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, Node) and value.target is aten.view_as_complex.default
 
 
-def _dtype_of(node: Node) -> Optional[torch.dtype]:
-    value = node.meta.get("val")
-    return value.dtype if isinstance(value, torch.Tensor) else None
+def _axis_of_pair(axis: int) -> int:
+    """The axis of a pair that is this one of the complex tensor."""
+    return axis if axis >= 0 else axis - 1
 
 
 class _Unknown(Exception):
@@ -80,7 +81,8 @@ class _Pairs:
             pair = _RULES[node.target](self, *node.args)
         except _Unknown:
             return None
-        return pair if _dtype_of(pair) is node.meta["val"].dtype.to_real() else None
+        is_meant = pair.meta["val"].dtype is node.meta["val"].dtype.to_real()
+        return pair if is_meant else None
 
     def call(self, target: Any, *args: Any, **options: Any) -> Node:
         """A new node, with what the node that it replaces says of the model."""
@@ -165,7 +167,7 @@ def _of_axis(target: Any) -> Callable[..., Node]:
     """The rule of a view whose second argument is an axis."""
 
     def rule(pairs: _Pairs, x: Node, axis: int = 0, *args: Any) -> Node:
-        return pairs.call(target, pairs.of(x), axis if axis >= 0 else axis - 1, *args)
+        return pairs.call(target, pairs.of(x), _axis_of_pair(axis), *args)
 
     return rule
 
@@ -192,8 +194,7 @@ def _scattered_in(target: Any) -> Callable[..., Node]:
     """The rule of a function that puts a tensor into another one, along an axis."""
 
     def rule(pairs: _Pairs, x: Node, part: Node, axis: int = 0, *args: Any) -> Node:
-        moved = axis if axis >= 0 else axis - 1
-        return pairs.call(target, pairs.of(x), pairs.of(part), moved, *args)
+        return pairs.call(target, pairs.of(x), pairs.of(part), _axis_of_pair(axis), *args)
 
     return rule
 
@@ -204,7 +205,7 @@ def _permute(pairs: _Pairs, x: Node, axes: Sequence[int]) -> Node:
 
 
 def _transpose(pairs: _Pairs, x: Node, one: int, other: int) -> Node:
-    axes = [axis if axis >= 0 else axis - 1 for axis in (one, other)]
+    axes = map(_axis_of_pair, (one, other))
     return pairs.call(aten.transpose.int, pairs.of(x), *axes)
 
 
@@ -216,8 +217,7 @@ def _sum(
     pairs: _Pairs, x: Node, axes: Optional[Sequence[int]], keepdim: bool = False
 ) -> Node:
     axes = axes or range(x.meta["val"].dim())  # none: all of them
-    moved = [axis if axis >= 0 else axis - 1 for axis in axes]
-    return pairs.call(aten.sum.dim_IntList, pairs.of(x), moved, keepdim)
+    return pairs.call(aten.sum.dim_IntList, pairs.of(x), [*map(_axis_of_pair, axes)], keepdim)
 
 
 _RULES: dict[Any, Callable[..., Node]] = {
