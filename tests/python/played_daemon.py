@@ -58,6 +58,10 @@ class Peer:
         assert kind is None or frame.kind == kind, frame
         return frame
 
+    def is_empty(self):
+        """Whether next() would wait."""
+        return self._incoming.empty()
+
     def say(self, *frames):
         self._outgoing.put(write(*frames))
 

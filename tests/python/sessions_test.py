@@ -1,7 +1,11 @@
 """The client's sessions, beside a daemon that the tests play by proto/SESSION.md, and beside opserved."""
 
+import asyncio
 import concurrent.futures
 import gc
+import subprocess
+import sys
+import threading
 import time
 
 import grpc
@@ -9,7 +13,8 @@ import numpy as np
 import opserve
 import pytest
 from integration.await_true import await_true
-from opserve import _frame, _session_frames, _wire
+from opserve import _frame, _session_choice, _session_frames, _wire
+from opserve._answer_parts import AnswerParts
 from played_daemon import BY_CALL, SECONDS, PlayedDaemon, error, going_away, hello
 from session_client import (
     ANNOUNCEMENT,
@@ -29,6 +34,7 @@ from session_client import (
     read,
     write,
 )
+from conftest import script_environment
 from watcher import Watcher
 
 TRACE = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
@@ -42,18 +48,71 @@ def played(tmp_path):
     daemon.stop()
 
 
-@pytest.fixture
-def connect(played):
+LOOP = asyncio.new_event_loop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loop_thread():
+    thread = threading.Thread(target=LOOP.run_forever)
+    thread.start()
+    yield
+    LOOP.call_soon_threadsafe(LOOP.stop)
+    thread.join()
+
+
+class InLoop:
+    """An AsyncClient of a loop that a thread runs, used as a Client."""
+
+    def __init__(self, *arguments, **options):
+        self._client = opserve.AsyncClient(*arguments, **options)
+        self._sessions = self._client._sessions
+
+    def _send(self, method, message, timeout):
+        request = self._client._run_request(message, timeout)
+        return asyncio.run_coroutine_threadsafe(request, LOOP)
+
+    def _call(self, method, message, timeout):
+        return self._send(method, message, timeout).result(2 * SECONDS)
+
+    def close(self):
+        asyncio.run_coroutine_threadsafe(self._client.close(), LOOP).result(SECONDS)
+
+    def __getattr__(self, name):
+        method = getattr(self._client, name)
+
+        def call(*arguments, **options):
+            answer = method(*arguments, **options)
+            return asyncio.run_coroutine_threadsafe(answer, LOOP).result(2 * SECONDS)
+
+        return call
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+CLIENTS = {"threads": opserve.Client, "asyncio": InLoop}
+of_both_kinds = pytest.mark.parametrize("kind", CLIENTS.values(), ids=CLIENTS)
+
+
+@pytest.fixture(params=CLIENTS)
+def connect(played, request):
     clients = []
 
     def connect(**options):
         once = opserve.Retry(max_attempts=1)
-        clients.append(opserve.Client(played.target, retry=once, **options))
+        clients.append(CLIENTS[request.param](played.target, retry=once, **options))
         return clients[-1]
 
     yield connect
     for client in clients:
         client.close()
+
+
+# What is of no concern where a task takes all events.
+of_threads = pytest.mark.parametrize("connect", ["threads"], indirect=True)
 
 
 @pytest.fixture
@@ -66,6 +125,10 @@ def execute(client, message=b"", timeout=SECONDS):
     return client._call(_wire.EXECUTE, message, timeout)
 
 
+# Is no large request, and fits no session.
+LONG = bytes(1 << 20)
+
+
 def body_of(frame):
     """The ExecuteRequest of a request's frame."""
     _, trace_bytes = START.unpack_from(frame.body)
@@ -73,21 +136,57 @@ def body_of(frame):
 
 
 @pytest.fixture
-def open_session(played, threads):
+def open_sessions(played, threads):
+    """Has a client open a session to each of these daemons: the daemons' sides of them.
+
+    The first is that whose turn is next.
+    """
+
+    def open_sessions(client, names):
+        played.hellos = [hello(name) for name in (*names, *names)]
+        assert execute(client) == BY_CALL
+        await_true(
+            lambda: execute(client, LONG) == BY_CALL and not played.hellos, "all sessions are open"
+        )
+        peers = [played.peers.get(timeout=SECONDS) for _ in names]
+        for _ in names:  # probes that have met known ones
+            assert played.peers.get(timeout=SECONDS).next() is None
+        call = threads.submit(execute, client)
+        await_true(lambda: not all(peer.is_empty() for peer in peers), "the request comes")
+        last = next(i for i, peer in enumerate(peers) if not peer.is_empty())
+        peers[last].say(Frame(ANSWER, peers[last].next(REQUEST).number, b"answer"))
+        assert call.result(SECONDS) == b"answer"
+        return peers[last + 1 :] + peers[: last + 1]
+
+    return open_sessions
+
+
+@pytest.fixture
+def open_session(played):
     """Has a client make its first call and open a session: the daemon's side of it."""
 
     def open_session(client):
         assert execute(client) == BY_CALL
-        second = threads.submit(execute, client, b"second")
+        await_true(
+            lambda: execute(client, LONG) == BY_CALL and played.peers.qsize() == 2, "a session"
+        )
         peer = played.peers.get(timeout=SECONDS)
-        request = peer.next(REQUEST)
-        assert body_of(request) == b"second"
         assert played.peers.get(timeout=SECONDS).next() is None  # the probe has said hello only
-        peer.say(Frame(ANSWER, request.number, b"answer"))
-        assert second.result(SECONDS) == b"answer"
         return peer
 
     return open_session
+
+
+@of_threads
+def test_the_second_request_opens_a_session(played, connect, threads):
+    client = connect()
+    assert execute(client) == BY_CALL
+    second = threads.submit(execute, client, b"second")
+    peer = played.peers.get(timeout=SECONDS)
+    request = peer.next(REQUEST)
+    assert body_of(request) == b"second"
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert second.result(SECONDS) == b"answer"
 
 
 @pytest.mark.parametrize("step", [1, -1], ids=["first first", "last first"])
@@ -114,16 +213,16 @@ def test_answers_may_come_in_one_message(connect, open_session):
 
 
 def test_a_request_has_its_time_and_its_trace(connect, open_session, threads):
-    traces = [None, "", TRACE]
-    client = connect(traceparent=lambda: traces.pop())
-    traces += [None, None]
+    trace = [None]
+    client = connect(traceparent=lambda: trace[0])
     peer = open_session(client)
-    for expected in (TRACE, "", ""):
+    for trace[0] in (TRACE, "", None):
         call = threads.submit(execute, client, b"x", 2.5)
         request = peer.next(REQUEST)
+        expected = (trace[0] or "").encode()
         microseconds, trace_bytes = START.unpack_from(request.body)
         assert 2_000_000 < microseconds <= 2_500_000
-        assert request.body[START.size :] == expected.encode() + b"x"
+        assert request.body[START.size :] == expected + b"x"
         assert trace_bytes == len(expected)
         peer.say(Frame(ANSWER, request.number, b"answer"))
         assert call.result(SECONDS) == b"answer"
@@ -151,14 +250,9 @@ def test_a_ping_is_answered(connect, open_session, threads):
     assert call.result(SECONDS) == b"answer"
 
 
-@pytest.mark.parametrize(
-    "options", [{"session": False}, {"target": "list"}], ids=["not wanted", "several daemons"]
-)
-def test_calls_remain_calls(played, options):
-    if "target" in options:
-        options = {"target": f"{played.target},{played.target}"}
-    with opserve.Client(**{"target": played.target, **options}) as client:
-        assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
+def test_without_sessions_calls_remain_calls(played, connect):
+    client = connect(session=False)
+    assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
     assert played.peers.empty()
 
 
@@ -199,13 +293,21 @@ def test_a_daemon_that_says_no_hello_costs_a_moment(played, connect):
     assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
 
 
+def drop(sent):
+    """Needs these answers no more."""
+    for one in sent:
+        if isinstance(one, concurrent.futures.Future):
+            one.cancel()
+    sent.clear()
+    gc.collect()
+
+
 def test_a_request_that_nobody_needs_is_cancelled(connect, open_session, threads):
     client = connect()
     peer = open_session(client)
-    sent = client._send(_wire.EXECUTE, b"unwanted", SECONDS)
+    sent = [client._send(_wire.EXECUTE, b"unwanted", SECONDS)]
     unwanted = peer.next(REQUEST)
-    del sent
-    gc.collect()
+    drop(sent)
     call = threads.submit(execute, client)
     assert peer.next() == Frame(CANCEL, unwanted.number)
     request = peer.next(REQUEST)
@@ -265,14 +367,96 @@ def test_a_daemon_without_sessions_gets_calls(played, connect, first):
     played.hellos = [first]
     client = connect()
     assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
-    assert client._sessions._is_given_up
+    await_true(lambda: client._sessions._choice.is_given_up, "it is known")
+    assert execute(client) == BY_CALL
 
 
-def test_a_proxy_that_balances_gets_calls(played, connect):
-    played.hellos = [hello("one"), hello("another")]
+def serve(peer, client, threads):
+    """A request that comes to this peer."""
+    call = threads.submit(execute, client, b"request")
+    peer.say(Frame(ANSWER, peer.next(REQUEST).number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+def test_daemons_behind_one_target_get_requests_in_turn(connect, open_sessions, threads):
     client = connect()
+    peers = open_sessions(client, ["one", "another", "a third"])
+    for peer in 2 * peers:
+        serve(peer, client, threads)
+
+
+def test_a_full_session_leaves_its_turn_to_another(played, connect, open_sessions, threads):
+    client = connect()
+    first, other = open_sessions(client, ["one", "another"])
+    waiting = [client._send(_wire.EXECUTE, b"", SECONDS) for _ in range(128)]
+    for peer in (first, other):
+        requests = [peer.next(REQUEST) for _ in range(64)]
+        if peer is first:
+            held = requests
+        else:
+            peer.say(*(Frame(ANSWER, one.number, b"answer") for one in requests))
+    for sent in waiting[1::2]:
+        assert sent.result() == b"answer"
+    for _ in range(2):
+        serve(other, client, threads)
+    first.say(*(Frame(ANSWER, one.number, b"answer") for one in held))
+    assert [sent.result() for sent in waiting[::2]] == [b"answer"] * 64
+
+
+def test_a_daemon_that_cannot_serve_is_left_for_others(played, connect, open_sessions, threads):
+    client = connect()
+    away, other = open_sessions(client, ["one", "another"])
+    call = threads.submit(execute, client)
+    away.say(error(away.next(REQUEST).number, grpc.StatusCode.UNAVAILABLE))
+    assert isinstance(call.exception(SECONDS), opserve.UnavailableError)
+    for _ in range(3):
+        serve(other, client, threads)
+    assert away.next() is None
+    played.hellos = [hello("one")]
+    client._sessions._choice.next_look = 0  # that daemon is not tried again at once
+    await_true(lambda: execute(client, LONG) == BY_CALL and not played.hellos, "a probe is sent")
+    serve(other, client, threads)
+    serve(other, client, threads)
+    call = threads.submit(execute, client)
+    other.say(error(other.next(REQUEST).number, grpc.StatusCode.UNAVAILABLE))
+    assert isinstance(call.exception(SECONDS), opserve.UnavailableError)
+    serve(other, client, threads)  # the last one
+
+
+def test_a_daemon_that_goes_away_leaves_its_turn_to_another(connect, open_sessions, threads):
+    client = connect()
+    leaving, other = open_sessions(client, ["one", "another"])
+    call = threads.submit(execute, client)
+    request = leaving.next(REQUEST)
+    leaving.say(going_away(request.number), Frame(ANSWER, request.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+    for _ in range(3):
+        serve(other, client, threads)
+
+
+def test_one_daemon_without_sessions_is_enough_for_calls(played, connect, open_sessions):
+    client = connect()
+    peers = open_sessions(client, ["one", "another"])
+    played.hellos = [grpc.StatusCode.UNIMPLEMENTED]
+    client._sessions._choice.next_look = 0
+    assert execute(client, LONG) == BY_CALL
+    assert [peer.next() for peer in peers] == [None, None]
     assert [execute(client) for _ in range(3)] == [BY_CALL] * 3
-    assert [played.peers.get(timeout=SECONDS).next() for _ in range(2)] == [None, None]
+
+
+def test_daemons_that_invent_names_open_no_more_sessions_than_the_limit(
+    played, connect, monkeypatch
+):
+    monkeypatch.setattr(_session_choice, "_MOST_SESSIONS", 3)
+    played.hellos = [hello(f"daemon {i}") for i in range(6)]
+    client = connect()
+    choice = client._sessions._choice
+    await_true(
+        lambda: execute(client, LONG) == BY_CALL and len(choice.current) == 3, "three sessions"
+    )
+    choice.next_look = 0
+    assert [execute(client, LONG) for _ in range(3)] == [BY_CALL] * 3
+    assert len(played.hellos) == 3
 
 
 def test_a_stream_that_breaks_is_a_lost_connection(connect, open_session, threads):
@@ -288,12 +472,13 @@ def test_a_stream_that_breaks_is_a_lost_connection(connect, open_session, thread
     assert execute(client) == BY_CALL
 
 
+@of_threads
 def test_a_client_asks_after_a_break_whether_the_session_is_open(
     connect, open_session, threads, monkeypatch
 ):
     client = connect()
     peer = open_session(client)
-    client._sessions._current.last_event -= 10
+    client._sessions._choice.current[0].last_event -= 10
     call = threads.submit(execute, client)
     ping = peer.next(PING)
     peer.say(Frame(PONG, ping.number))
@@ -302,12 +487,13 @@ def test_a_client_asks_after_a_break_whether_the_session_is_open(
     assert call.result(SECONDS) == b"answer"
 
 
+@of_threads
 def test_a_session_with_requests_in_progress_is_not_asked(connect, open_session, threads):
     client = connect()
     peer = open_session(client)
     first = client._send(_wire.EXECUTE, b"first", SECONDS)
     sent = peer.next(REQUEST)
-    client._sessions._current.last_event -= 10
+    client._sessions._choice.current[0].last_event -= 10
     second = threads.submit(execute, client, b"second")
     request = peer.next(REQUEST)  # no ping comes before it
     peer.say(*(Frame(ANSWER, one.number, body_of(one)) for one in (sent, request)))
@@ -324,18 +510,18 @@ def test_close_waits_for_nobody(connect, open_session):
     assert peer.next() is None
 
 
+@of_threads
 def test_requests_that_nobody_needs_do_not_fill_a_session(played, connect, open_session, threads):
     played.hellos = [hello(max_requests=2)]
     client = connect()
     peer = open_session(client)
     sent = [client._send(_wire.EXECUTE, b"", SECONDS) for _ in range(2)]
     numbers = [peer.next(REQUEST).number for _ in sent]
-    del sent
-    gc.collect()
+    drop(sent)
     assert execute(client) == BY_CALL
     assert sorted(peer.next(CANCEL).number for _ in numbers) == numbers
     peer.say(*(error(number, grpc.StatusCode.CANCELLED) for number in numbers))
-    client._sessions._current.last_event -= 10
+    client._sessions._choice.current[0].last_event -= 10
     call = threads.submit(execute, client)
     peer.say(Frame(PONG, peer.next(PING).number))
     request = peer.next(REQUEST)
@@ -359,8 +545,9 @@ def test_close_ends_what_is_in_progress(connect, open_session, threads):
         execute(client)
 
 
-def test_a_client_that_is_gone_leaves_no_session(connect, open_session, played):
-    client = opserve.Client(played.target)
+@of_both_kinds
+def test_a_client_that_is_gone_leaves_no_session(open_session, played, kind):
+    client = kind(played.target)
     peer = open_session(client)
     del client
     gc.collect()
@@ -503,15 +690,40 @@ def test_large_requests_to_a_daemon_without_announcements_are_calls(played, conn
     assert execute(client, LARGE) == BY_CALL
 
 
-def test_a_first_request_that_fits_no_message_runs(start_daemon):
+@of_both_kinds
+def test_a_first_request_that_fits_no_message_runs(start_daemon, kind):
     daemon = start_daemon("--max_message_bytes=1048576")
     own, target = np.arange(1 << 20, dtype="f4"), np.full(1 << 20, 5, "f4")
-    with opserve.Client(daemon.target) as client:
+    with kind(daemon.target) as client:
         gradient = client.l1_loss_backward(ONES[:1, :1], own, target, reduction="sum")
     np.testing.assert_array_equal(gradient.reshape(-1), np.sign(own - target))
-    with opserve.Client(daemon.target, session=False) as client:
+    with kind(daemon.target, session=False) as client:
         with pytest.raises(opserve.InvalidArgumentError, match="at most 1048576"):
             client.l1_loss_backward(ONES[:1, :1], own, target, reduction="sum")
+
+
+def test_parts_make_the_answer_wherever_it_is_cut():
+    draw = np.random.default_rng(7)
+    response = messages.ExecuteResponse()
+    response.receipt.not_remembered = True
+    for payloads in ([], [b"a" * 100], [b"a" * 300, b"", b"b" * 70]):
+        answer = _frame.join(response, payloads)
+        for _ in range(300):
+            cuts = sorted(draw.integers(len(answer) + 1, size=draw.integers(1, 6)))
+            pieces = [answer[i:j] for i, j in zip([0, *cuts], [*cuts, len(answer)])]
+            parts = AnswerParts(pieces[0])
+            for piece in pieces[:-1]:
+                parts.add(piece)
+            assert bytes(parts.end(pieces[-1])) == answer
+
+
+def test_an_answer_that_begins_with_its_payload_is_copied_once():
+    answer = _frame.join(messages.ExecuteResponse(), [b"a" * 300])
+    parts = AnswerParts(answer[:50])
+    for start in range(0, 300, 50):
+        parts.add(answer[start : start + 50])
+    whole = parts.end(answer[300:])
+    assert isinstance(whole, memoryview) and whole == answer and whole.readonly
 
 
 def test_damaged_messages_are_frames_or_an_error():
@@ -545,25 +757,30 @@ def test_a_daemon_that_restarted_meanwhile_costs_no_request(start_daemon):
                 kl_div(client)
             daemon.stop()
             daemon.start()
-            client._sessions._current.last_event -= 10
+            client._sessions._choice.current[0].last_event -= 10
 
 
-def test_a_client_that_is_closed_ends_its_sessions_in_order(start_daemon):
+@of_both_kinds
+def test_a_client_that_is_closed_ends_its_sessions_in_order(start_daemon, kind):
     daemon = start_daemon("--metrics_listen=127.0.0.1:0")
     watcher = Watcher(daemon)
-    with opserve.Client(daemon.target) as client:
-        for _ in range(3):
-            kl_div(client)
-        assert watcher.value("opserve_sessions") == 1
+    with kind(daemon.target) as client:
+        choice = client._sessions._choice
+        await_true(
+            lambda: kl_div(client) is not None and choice.next_look > time.monotonic(),
+            "the probe is over",
+        )
+        watcher.await_value("opserve_sessions", 1)
     # That of requests, and the one that asked which daemon it is.
     assert watcher.value('opserve_sessions_total{result="closed"}') == 2
     assert watcher.value("opserve_sessions_total") == 2
 
 
-def test_sessions_that_reach_their_age_cost_no_request(start_daemon, threads):
+@of_both_kinds
+def test_sessions_that_reach_their_age_cost_no_request(start_daemon, threads, kind):
     daemon = start_daemon("--max_connection_age=1s", "--metrics_listen=127.0.0.1:0")
     watcher = Watcher(daemon)
-    with opserve.Client(daemon.target) as client:
+    with kind(daemon.target) as client:
 
         def load(_):
             end = time.monotonic() + 4
@@ -574,3 +791,57 @@ def test_sessions_that_reach_their_age_cost_no_request(start_daemon, threads):
     ended = watcher.value('opserve_sessions_total{result="closed"}')
     assert ended >= 2, ended
     assert watcher.value('opserve_sessions_total{result="broken"}') == 0
+
+
+@of_both_kinds
+def test_daemons_of_a_list_share_requests_and_may_restart(start_daemon, threads, kind):
+    daemons = [start_daemon("--metrics_listen=127.0.0.1:0") for _ in range(3)]
+    watchers = [Watcher(daemon) for daemon in daemons]
+    served = "opserve_requests_total"
+    with kind(",".join(daemon.target for daemon in daemons)) as client:
+        await_true(
+            lambda: kl_div(client) is not None and len(client._sessions._choice.current) == 3,
+            "each daemon has a session",
+        )
+        before = [watcher.value(served) for watcher in watchers]
+        for _ in range(30):
+            kl_div(client)
+        after = [watcher.value(served) for watcher in watchers]
+        assert [b - a for a, b in zip(before, after)] == [10, 10, 10]
+
+        is_over = threading.Event()
+
+        def load(_):
+            while not is_over.is_set():
+                kl_div(client)
+
+        loads = [threads.submit(load, i) for i in range(4)]
+        try:
+            daemons[0].stop()
+            await_true(lambda: len(client._sessions._choice.current) == 2, "its session is left")
+            daemons[0].start()
+            await_true(lambda: len(client._sessions._choice.current) == 3, "it has a session again")
+        finally:
+            is_over.set()
+        for one in loads:
+            one.result(SECONDS)
+
+
+def test_a_loop_ends_well_with_a_session_that_is_not_closed(daemon):
+    program = f"""
+import asyncio, numpy, opserve
+async def main():
+    client = opserve.AsyncClient({daemon.target!r})
+    ones = numpy.ones((2, 2), "f4")
+    while not client._sessions._choice.current:
+        await client.kl_div_backward(ones, ones, ones)
+asyncio.run(main())
+"""
+    run = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", program],
+        env=script_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -145,7 +145,7 @@ class ClientBase:
         inputs: Mapping[str, Any],
         attributes: Mapping[str, Any],
         parameters: Parameters,
-    ) -> tuple[_frame.Sendable, Callable[[bytes], Any]]:
+    ) -> tuple[_frame.Sendable, Callable[[_frame.Buffer], Any]]:
         """The message that calls an operator, and a function that gives its outputs.
 
         The message may refer to the inputs.
@@ -160,7 +160,7 @@ class ClientBase:
             on_receipt is not None,
         )
 
-        def outputs(answer: bytes) -> Any:
+        def outputs(answer: _frame.Buffer) -> Any:
             response = decode(answer)
             if on_receipt is not None:
                 on_receipt(response.receipt)
@@ -263,7 +263,7 @@ class Upload:
             self._tell(start + len(chunk))
             message = _wire.UploadRequest()
 
-    def read(self, answer: bytes) -> ResidentTensor:
+    def read(self, answer: _frame.Buffer) -> ResidentTensor:
         """The tensor that the daemon made of it."""
         response = _wire.UploadResponse.FromString(answer)
         self._tell(self._view.span_bytes)  # gRPC's thread may not have come to it
@@ -375,7 +375,7 @@ def renew_message(tensors: Sequence[ResidentTensor], lease: float) -> bytes:
     return encoded
 
 
-def read_renewal(answer: bytes) -> list[datetime.datetime]:
+def read_renewal(answer: _frame.Buffer) -> list[datetime.datetime]:
     return [read_time(end) for end in _wire.RenewResponse.FromString(answer).lease_ends]
 
 
@@ -385,7 +385,7 @@ def release_message(tensors: Sequence[ResidentTensor]) -> bytes:
     return encoded
 
 
-def read_release(answer: bytes) -> int:
+def read_release(answer: _frame.Buffer) -> int:
     released: int = _wire.ReleaseResponse.FromString(answer).released
     return released
 

@@ -45,6 +45,17 @@ class Message:
             len(payload_prefix(len(payload))) + len(payload) for payload in payloads
         )
 
+    def copied(self) -> Message:
+        """As it is now, whatever becomes of its payloads."""
+        # In one piece: the C library takes and gives back memory by the largest it has seen.
+        whole = memoryview(b"".join(self.payloads))
+        payloads: list[Buffer] = []
+        start = 0
+        for payload in self.payloads:
+            payloads.append(whole[start : start + len(payload)])
+            start += len(payload)
+        return Message(self.header, payloads, whole)
+
     def __len__(self) -> int:
         return self._size
 
@@ -80,7 +91,7 @@ def field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | _LENGTH]) + varint(len(content)) + content
 
 
-def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
+def split(message: Buffer, kind: Any) -> tuple[Any, Sequence[memoryview]]:
     """`message` without its payloads, as `kind`, and views of its payloads.
 
     FrameError: it is not such a message.
@@ -90,19 +101,7 @@ def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
     payloads: list[memoryview] = []
     start = 0
     while start < len(view):
-        tag, position = read_varint(view, start)
-        wire_type = tag & 7
-        if wire_type == _LENGTH:
-            size, position = read_varint(view, position)
-            end = position + size
-        elif wire_type == _VARINT:
-            _, end = read_varint(view, position)
-        elif wire_type == _FIXED32:
-            end = position + 4
-        elif wire_type == _FIXED64:
-            end = position + 8
-        else:
-            raise FrameError(f"wire type {wire_type}")
+        tag, position, end = _field_at(view, start)
         if end > len(view):
             raise FrameError("it ends in the middle of a field")
         if tag == _PAYLOAD_TAG[0]:
@@ -111,6 +110,36 @@ def split(message: bytes, kind: Any) -> tuple[Any, Sequence[memoryview]]:
             header.append(view[start:end])
         start = end
     return parse(b"".join(header), kind), payloads
+
+
+def size_with_payload(beginning: Buffer) -> int:
+    """Bytes of a message until the end of its first payload, if its beginning says so; or 0."""
+    start = 0
+    try:
+        while start < len(beginning):
+            tag, _, start = _field_at(beginning, start)
+            if tag == _PAYLOAD_TAG[0]:
+                return start
+    except FrameError:  # as whoever reads the whole message says
+        pass
+    return 0
+
+
+def _field_at(view: Buffer, start: int) -> tuple[int, int, int]:
+    """Of the field there: its tag, and where its content begins and ends. FrameError: it is none."""
+    tag, position = read_varint(view, start)
+    wire_type = tag & 7
+    if wire_type == _LENGTH:
+        size, position = read_varint(view, position)
+        return tag, position, position + size
+    if wire_type == _VARINT:
+        _, end = read_varint(view, position)
+        return tag, position, end
+    if wire_type == _FIXED32:
+        return tag, position, position + 4
+    if wire_type == _FIXED64:
+        return tag, position, position + 8
+    raise FrameError(f"wire type {wire_type}")
 
 
 def parse(message: Buffer, kind: Any) -> Any:

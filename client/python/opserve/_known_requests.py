@@ -57,7 +57,7 @@ class KnownRequest:
             parts[place] = buffer
         return b"".join(parts)
 
-    def decode(self, message: bytes) -> Response:
+    def decode(self, message: Buffer) -> Response:
         """As Request.decode."""
         known = self._answer
         if known is not None and known.fits(message):
@@ -84,7 +84,7 @@ class _Answer:
     contents: Sequence[tuple[int, int]]
 
     @classmethod
-    def of(cls, message: bytes) -> Optional[_Answer]:
+    def of(cls, message: Buffer) -> Optional[_Answer]:
         """None: it is not a header with payloads behind it."""
         header, payloads = _frame.split(message, _wire.ExecuteResponse)
         at = len(message) - sum(
@@ -96,19 +96,19 @@ class _Answer:
         constant, contents, begin = [], [], 0
         for payload in payloads:
             at += len(_frame.payload_prefix(len(payload)))
-            constant.append((begin, message[begin:at]))
+            constant.append((begin, bytes(message[begin:at])))
             begin = at + len(payload)
             contents.append((at, begin))
             at = begin
         return cls(header, len(message), constant, contents)
 
-    def fits(self, message: bytes) -> bool:
+    def fits(self, message: Buffer) -> bool:
         """Whether the message has the same header, and payloads of the same sizes."""
         return len(message) == self.size and all(
-            message.startswith(piece, begin) for begin, piece in self.constant
+            message[begin : begin + len(piece)] == piece for begin, piece in self.constant
         )
 
-    def payloads_of(self, message: bytes) -> Sequence[memoryview]:
+    def payloads_of(self, message: Buffer) -> Sequence[memoryview]:
         view = memoryview(message)
         return [view[begin:end] for begin, end in self.contents]
 
@@ -127,7 +127,7 @@ class KnownRequests:
         parameters: Parameters,
         fill_range: FillRange,
         want_receipt: bool,
-    ) -> tuple[_frame.Sendable, Callable[[bytes], Response]]:
+    ) -> tuple[_frame.Sendable, Callable[[Buffer], Response]]:
         """The message Execute that calls an operator, and a function that reads the answer.
 
         The message may refer to the inputs.
@@ -144,7 +144,7 @@ class KnownRequests:
         request = Request(program, fill_range, want_receipt=want_receipt)
         message = request.encode()
 
-        def decode(answer: bytes) -> Response:
+        def decode(answer: Buffer) -> Response:
             response = request.decode(answer)
             if described is not None:
                 self._add(described.key, request)

@@ -149,7 +149,7 @@ class Request:
 
     def decode(
         self,
-        message: bytes,
+        message: _frame.Buffer,
         wanted: Optional[Collection[int]] = None,
         inputs: Sequence[Any] = (),
     ) -> Response:

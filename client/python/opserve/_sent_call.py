@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import grpc
 
-from opserve import errors
+from opserve import _frame, errors
 from opserve._session import SessionCall
 
 
@@ -22,7 +22,7 @@ class SentCall:
     def __init__(
         self,
         call: Any,
-        repeat: Callable[[Optional[errors.OpserveError]], bytes],
+        repeat: Callable[[Optional[errors.OpserveError]], _frame.Buffer],
         succeed: Callable[[], None],
     ) -> None:
         """
@@ -39,7 +39,7 @@ class SentCall:
         self._lock = threading.Lock()
         # Of the first attempt, guarded by _lock.
         self._is_over = False
-        self._answer: Optional[bytes] = None
+        self._answer: Optional[_frame.Buffer] = None
         self._failure: Optional[errors.OpserveError] = None
 
     @property
@@ -53,7 +53,7 @@ class SentCall:
             if not self._is_over:
                 self._read()
 
-    def result(self) -> bytes:
+    def result(self) -> _frame.Buffer:
         """Waits for the answer, and repeats the call after errors that may pass.
 
         It is to be called once.

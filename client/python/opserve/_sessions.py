@@ -1,4 +1,4 @@
-"""Which session of a client carries a request."""
+"""The sessions of a client."""
 
 from __future__ import annotations
 
@@ -9,79 +9,74 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from opserve import _frame, _process
-from opserve._session import WHOLE, Session, SessionCall
-
-_SHORTEST_WAIT = 0.1
-_LONGEST_WAIT = 5.0
-
-# A probe costs as much as a few calls, and a daemon that comes back waits for it.
-_PROBE_INTERVAL = 5.0
-
-# So long a daemon may take for its hello; a call is served meanwhile, too.
-_LONGEST_OPENING = 1.0
+from opserve._session import Session, SessionCall
+from opserve._session_choice import LONGEST_OPENING, SessionChoice
+from opserve._session_state import WHOLE
 
 # After so many seconds without an event the daemon may have ended unnoticed, as no thread reads.
 _IDLE = 0.5
 
 
 class Sessions:
-    """The session of a client, and when there is one. Thread-safe.
+    """Sends requests in the sessions of a client. Thread-safe.
 
-    One is opened for the client's second request, or a large one: a program that makes one request
-    is served best by a call, but a large one may fit no call. After the end of a session the next
-    one is opened when some time has passed, and none if the daemon knows no sessions or breaks
-    their protocol.
-
-    A proxy may lead each call to another daemon, while a session leads all requests to one of them.
-    So now and then another session is opened for a moment: if another daemon says hello, the proxy
-    is to balance the client's requests, as calls.
+    A thread whose request finds something to be done, as SessionChoice says, does it first.
+    Meanwhile those of others are calls.
     """
 
     def __init__(
-        self, connect: Callable[[], Any], metadata: Callable[[], Any], trace: Callable[[], str]
+        self,
+        connect: Callable[[], Any],
+        metadata: Callable[[], Any],
+        trace: Callable[[], str],
+        is_balanced: bool,
     ) -> None:
         """
         Args:
             connect: gives the channel.
             metadata: gives that of the streams.
             trace: gives that of the next request, a W3C traceparent or "".
+            is_balanced: as that of SessionChoice.
         """
         self._connect = connect
         self._metadata = metadata
         self._trace = trace
         self._lock = threading.Lock()
-        # Guarded by it, but read without it.
-        self._current: Optional[Session] = None
-        self._next_look = 0.0
+        # Guarded by it, but for SessionChoice.in_turn.
+        self._choice: SessionChoice[Session] = SessionChoice(is_balanced)
         # Guarded by it.
-        self._has_request = False
-        self._is_given_up = False
-        self._wait = _SHORTEST_WAIT  # after the next end
         self._all: weakref.WeakSet[Session] = weakref.WeakSet()
 
     def enter(self, message: _frame.Sendable, seconds: float) -> Optional[SessionCall]:
         """Sends an ExecuteRequest in a session. None: there is no place for it, make a call."""
         is_large = len(message) > WHOLE
-        # If the session has just ended, a large one goes to the next.
+        deadline = time.monotonic() + seconds
+        trace = None
+        # A large one may fit no call: if sessions have just ended, it goes to the next.
         for _ in range(2 if is_large else 1):
-            now = time.monotonic()
-            session = self._session(now, seconds, is_large)
-            if session is None:
+            has_ended = False
+            for session in self._in_turn(deadline, is_large):
+                if session.is_unavailable and self._avoid(session):
+                    continue
+                if trace is None:
+                    trace = self._trace()
+                call = session.enter(message, deadline - time.monotonic(), trace)
+                if call is not None:
+                    return call
+                if not session.is_open:
+                    has_ended = True
+                    with self._lock:
+                        self._choice.leave(session)
+            if not has_ended:
                 break
-            seconds -= time.monotonic() - now
-            call = session.enter(message, seconds, self._trace())
-            if call is not None or session.is_open:
-                return call
-            with self._lock:
-                self._leave(session)
         return None
 
     def stop(self) -> None:
         """Ends all sessions, and opens none any more."""
         with self._lock:
-            self._is_given_up = True
             sessions = list(self._all)  # which keeps them until they have ended
-            self._current = None
+            self._choice.is_given_up = True
+            self._choice.current = ()
         for session in sessions:
             session.stop()
 
@@ -90,75 +85,76 @@ class Sessions:
         for session in list(self._all):
             _process.keep_for_ever(session)
 
-    def _session(self, now: float, seconds: float, is_large: bool) -> Optional[Session]:
-        session = self._current
-        if session is not None and now < min(self._next_look, session.last_event + _IDLE):
-            return session
-        # While another thread looks after the session, this one makes a call, if one fits.
-        if not self._lock.acquire(timeout=max(seconds, 0) if is_large else 0):
-            return None
+    def _in_turn(self, deadline: float, is_large: bool) -> tuple[Session, ...]:
+        """The sessions to be tried, after what is to be done."""
+        now = time.monotonic()
+        sessions = self._choice.in_turn()
+        if sessions and now < min(self._choice.next_look, sessions[0].last_event + _IDLE):
+            return sessions
+        # While another thread looks after the sessions, this one makes a call, if one fits.
+        if not self._lock.acquire(timeout=max(deadline - now, 0) if is_large else 0):
+            return ()
         try:
-            return self._look(now, seconds, is_large)
+            self._look(now, deadline, is_large)
+            return self._choice.in_turn()
         finally:
             self._lock.release()
 
-    def _look(self, now: float, seconds: float, is_large: bool) -> Optional[Session]:
-        """The session to use, after it was asked whether it is open, or opened."""
-        session = self._current
-        longest = min(seconds, _LONGEST_OPENING)
-        if session is not None and now >= session.last_event + _IDLE:
-            if not session.check(seconds):
-                self._leave(session)
-                self._next_look = now  # it was in order, as far as is known
-        if self._current is None:
-            if not self._opens(now, is_large):
-                return None
-            self._current = self._open(longest)
-            if self._current is None:
-                return None
-            self._next_look = now
-        if now >= self._next_look:
-            self._next_look = now + _PROBE_INTERVAL
-            self._probe(self._current, longest)
-        return self._current
+    def _look(self, now: float, deadline: float, is_large: bool) -> None:
+        """Asks idle sessions whether they are open, opens the first, and sends probes."""
+        choice = self._choice
+        for session in choice.current:
+            if now >= session.last_event + _IDLE and not session.check(deadline - now):
+                choice.leave(session)
+                if not choice.current:
+                    choice.next_look = now  # it was in order, as far as is known
+        if not choice.current:
+            if not choice.opens(now, is_large):
+                return
+            session = self._begin()
+            if session is None:
+                return
+            if not _open(session, deadline):
+                choice.fail_to_open(session)
+                session.stop()
+                return
+            choice.add_first(session)
+        if now >= choice.next_look:
+            self._probe(deadline)
 
-    def _opens(self, now: float, is_large: bool) -> bool:
-        is_first, self._has_request = not self._has_request, True
-        is_time = is_large or (not is_first and now >= self._next_look)
-        return is_time and not self._is_given_up
-
-    def _open(self, seconds: float) -> Optional[Session]:
-        """Waits for the daemon's hello. None: it has not come."""
+    def _begin(self) -> Optional[Session]:
         try:
             session = Session(self._connect(), self._metadata())
         except (AttributeError, TypeError):  # another gRPC
-            self._is_given_up = True
+            self._choice.is_given_up = True
             return None
         except ValueError:  # the channel was closed meanwhile, which a call tells best
             return None
         self._all.add(session)
-        if session.begin(seconds):
-            return session
-        self._leave(session)
-        session.stop()
-        self._wait = min(2 * self._wait, _LONGEST_WAIT)
-        return None
+        return session
 
-    def _probe(self, session: Session, seconds: float) -> None:
-        probe = self._open(seconds)
-        if probe is None:
-            return
-        if probe.daemon != session.daemon:
-            self._is_given_up = True
-            self._current = None
+    def _probe(self, deadline: float) -> None:
+        choice = self._choice
+        while choice.needs_probe and time.monotonic() < deadline:
+            probe = self._begin()
+            if probe is None:
+                break
+            if not _open(probe, deadline):
+                choice.fail_to_probe(probe)
+                probe.stop()
+            elif not choice.add_probe(probe):
+                probe.retire()
+        if choice.current:
+            choice.end_probes(time.monotonic())
+
+    def _avoid(self, session: Session) -> bool:
+        with self._lock:
+            is_left = self._choice.avoid(session)
+        if is_left:
             session.retire()
-        probe.retire()
+        return is_left
 
-    def _leave(self, session: Session) -> None:
-        """Uses the session for requests no more."""
-        self._is_given_up |= session.is_useless
-        if session.has_answered:
-            self._wait = _SHORTEST_WAIT
-        self._next_look = time.monotonic() + self._wait
-        if self._current is session:
-            self._current = None
+
+def _open(session: Session, deadline: float) -> bool:
+    """Waits for the daemon's hello."""
+    return session.begin(min(deadline - time.monotonic(), LONGEST_OPENING))

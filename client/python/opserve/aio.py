@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Optional, TypeVar
 
 import grpc
 import grpc.aio
 
-from opserve import _connection, _process, _wire, errors
+from opserve import _connection, _frame, _process, _wire, errors
+from opserve._aio_sessions import AioSessions
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
     DEFAULT_TIMEOUT,
@@ -22,6 +24,7 @@ from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import Request
 from opserve._retry import Repeat, Retry
+from opserve._session_state import WHOLE
 from opserve._target import Keepalive, Tls, default_target
 from opserve.program import OutputOf, Program, Response
 from opserve.resident import ResidentTensor
@@ -55,6 +58,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         on_receipt: Optional[OnReceipt] = None,
         traceparent: Optional[TraceParent] = None,
         balance: bool = True,
+        session: bool = True,
     ) -> None:
         """Arguments and errors are those of Client."""
         options = _connection.Options.check(
@@ -69,6 +73,14 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
             balance,
         )
         super().__init__(options)
+        self._sessions: Optional[AioSessions] = None
+        if session:
+            self._sessions = AioSessions(
+                self._connect,
+                lambda: options.credentials,
+                lambda: options.trace,
+                options.target.is_balanced,
+            )
 
     async def execute(
         self,
@@ -94,9 +106,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         ticket = request.identify(self._numbers)
         repeat = Repeat(waits_for_daemon=wait_for_daemon)
         try:
-            # Put together at once: the caller may change its tensors meanwhile.
-            message = bytes(request.encode())
-            answer = await self._call(_wire.EXECUTE, message, timeout, repeat)
+            answer = await self._run_request(_owned(request.encode()), timeout, repeat)
         finally:
             if ticket is not None:
                 ticket.release()
@@ -113,10 +123,10 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         parameters: Parameters,
     ) -> Awaitable[Any]:
         begun, outputs = self._begin_operator(operator, inputs, attributes, parameters)
-        message = bytes(begun)
+        message = _owned(begun)
 
         async def call() -> Any:
-            return outputs(await self._call(_wire.EXECUTE, message, parameters.timeout))
+            return outputs(await self._run_request(message, parameters.timeout))
 
         return call()
 
@@ -224,6 +234,8 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         if _process.is_forked():
             return  # the connection is the parent's
         self._shared_memory.close()
+        if self._sessions is not None:
+            await self._sessions.stop()
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
@@ -247,20 +259,46 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
             )
         return self._channel
 
-    async def _call(
+    def _after_fork_in_child(self) -> None:
+        super()._after_fork_in_child()
+        if self._sessions is not None:
+            self._sessions.keep_after_fork()
+
+    async def _run_request(
         self,
-        method: str,
-        message: bytes,
+        message: _frame.Sendable,
         timeout: Optional[float],
         repeat: Repeat = Repeat(),
-    ) -> bytes:
-        async def attempt(time_left: float) -> bytes:
-            answer: bytes = await self._connect().unary_unary(method)(
-                message, timeout=time_left, metadata=self._options.metadata
-            )
-            return answer
+    ) -> _frame.Buffer:
+        """Runs an ExecuteRequest, in a session if there is one."""
+
+        async def attempt(time_left: float) -> _frame.Buffer:
+            # A large one may fit no call: if one session has not started it, the next one gets it.
+            for _ in range(2 if len(message) > WHOLE else 1):
+                self._check_usable()
+                started = time.monotonic()
+                entered = await self._sessions.enter(message, time_left) if self._sessions else None
+                if entered is None:
+                    break
+                session, entry = entered
+                answer = await session.wait_for(entry)
+                if answer is not None:
+                    return answer
+                time_left -= time.monotonic() - started
+            return await self._call_once(_wire.EXECUTE, bytes(message), time_left)
 
         return await self._run(attempt, timeout, repeat)
+
+    async def _call(self, method: str, message: bytes, timeout: Optional[float]) -> _frame.Buffer:
+        return await self._run(
+            lambda time_left: self._call_once(method, message, time_left), timeout, Repeat()
+        )
+
+    async def _call_once(self, method: str, message: bytes, seconds: float) -> _frame.Buffer:
+        answer: bytes = await self._connect().unary_unary(method)(
+            message, timeout=seconds, metadata=self._options.metadata
+        )
+        return answer
 
     async def _run(
         self,
@@ -277,7 +315,16 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
                 return result
             except grpc.aio.AioRpcError as raised:
                 error = errors.from_rpc_error(raised)
+            except errors.OpserveError as raised_in_session:
+                error = raised_in_session
             wait = attempts.wait_after(error)
             if wait is None:
                 raise error
             await asyncio.sleep(wait)
+
+
+def _owned(message: _frame.Sendable) -> _frame.Sendable:
+    """As it is now: the caller may change its tensors meanwhile."""
+    if isinstance(message, _frame.Message) and len(message) > WHOLE:
+        return message.copied()
+    return bytes(message)

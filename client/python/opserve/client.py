@@ -30,7 +30,8 @@ from opserve._operators import Operators
 from opserve._request import Request
 from opserve._retry import Repeat, Retry
 from opserve._sent_call import SentCall
-from opserve._session import WHOLE, SessionCall
+from opserve._session import SessionCall
+from opserve._session_state import WHOLE
 from opserve._sessions import Sessions
 from opserve._target import Keepalive, Tls, default_target
 from opserve.prepared import PreparedProgram
@@ -99,8 +100,8 @@ class Client(_connection.ClientBase, Operators[Any]):
             balance: whether calls go round the daemons of the target. False: to the first one
                 that can be reached, and to another when that one is lost, as resident tensors
                 need it: they are in the memory of one daemon.
-            session: whether requests travel together over one long stream, a session, instead of in
-                a call each, where there is one daemon that knows sessions.
+            session: whether requests travel together over a long stream to each daemon, a session,
+                instead of in a call each, if the daemons know sessions.
 
         Raises:
             ValueError: one of these cannot be met.
@@ -124,11 +125,13 @@ class Client(_connection.ClientBase, Operators[Any]):
         # By method, with the channel that they belong to: to make one takes longer than to find it.
         self._methods: dict[str, tuple[Any, Any]] = {}
         self._minder = CallMinder()
-        # None: calls go round several daemons, or there are to be none.
         self._sessions: Optional[Sessions] = None
-        if session and not options.target.is_balanced:
+        if session:
             self._sessions = Sessions(
-                self._connect, lambda: options.credentials, lambda: options.trace
+                self._connect,
+                lambda: options.credentials,
+                lambda: options.trace,
+                options.target.is_balanced,
             )
 
     def execute(
@@ -450,7 +453,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         message: _frame.Sendable,
         timeout: Optional[float],
         repeat: Repeat = Repeat(),
-    ) -> bytes:
+    ) -> _frame.Buffer:
         return self._run(self._attempt(method, message), timeout, repeat)
 
     def _send(
@@ -466,7 +469,7 @@ class Client(_connection.ClientBase, Operators[Any]):
             message, timeout=seconds, metadata=self._options.metadata
         )
 
-        def again(failure: Optional[errors.OpserveError]) -> bytes:
+        def again(failure: Optional[errors.OpserveError]) -> _frame.Buffer:
             return self._run(self._attempt(method, message), timeout, repeat, failure)
 
         sent = SentCall(call, again, self._policy.record_success)
@@ -482,8 +485,8 @@ class Client(_connection.ClientBase, Operators[Any]):
         self._check_usable()
         return self._sessions.enter(message, seconds)
 
-    def _attempt(self, method: str, message: _frame.Sendable) -> Callable[[float], bytes]:
-        def attempt(time_left: float) -> bytes:
+    def _attempt(self, method: str, message: _frame.Sendable) -> Callable[[float], _frame.Buffer]:
+        def attempt(time_left: float) -> _frame.Buffer:
             # A large one may fit no call: if one session has not started it, the next one gets it.
             for _ in range(2 if len(message) > WHOLE else 1):
                 entered = self._enter(method, message, time_left)
@@ -497,7 +500,7 @@ class Client(_connection.ClientBase, Operators[Any]):
             call = self._method(method)(
                 bytes(message), timeout=time_left, metadata=self._options.metadata
             )
-            reply: Optional[bytes] = next(iter(call), None)
+            reply: Optional[_frame.Buffer] = next(iter(call), None)
             if reply is None:
                 raise errors.without_answer()
             return reply

@@ -18,7 +18,7 @@ from opserve.program import InputOf, Program, Response
 from opserve.resident import ResidentTensor
 
 # Sends the message of a method; the first one waits for the answer.
-Call = Callable[[str, bytes, Optional[float]], bytes]
+Call = Callable[[str, bytes, Optional[float]], Buffer]
 Send = Callable[[str, bytes, Optional[float]], SentCall]
 
 # Takes handles that nothing refers to any more. Called at any time, in any thread.
@@ -39,7 +39,7 @@ class SentRun:
     def __init__(
         self,
         sent: SentCall,
-        again: Callable[[], bytes],
+        again: Callable[[], Buffer],
         ticket: Optional[Ticket],
     ) -> None:
         """
@@ -55,7 +55,7 @@ class SentRun:
         """Waits until result() would not wait for the first attempt."""
         self._sent.wait()
 
-    def result(self) -> bytes:
+    def result(self) -> Buffer:
         """Waits for the answer, for PreparedProgram.decode(). It is to be called once."""
         try:
             return self._sent.result()
@@ -175,14 +175,14 @@ class PreparedProgram:
         message = self._encoder(call, payloads, idempotency_key, ticket)
         prepared = self._find(kinds, timeout)
 
-        def again() -> bytes:
+        def again() -> Buffer:
             new = message(self._find(kinds, timeout, lost=prepared))
             return self._call(_wire.EXECUTE, new, timeout)
 
         sent = self._send(_wire.EXECUTE, message(prepared), timeout)
         return SentRun(sent, again, ticket)
 
-    def decode(self, answer: bytes, wanted: Collection[int]) -> Response:
+    def decode(self, answer: Buffer, wanted: Collection[int]) -> Response:
         """Reads an answer.
 
         Args:
@@ -363,7 +363,7 @@ def encode_residents(handles: Iterable[bytes]) -> bytes:
     return b"".join([_frame.field(_RESIDENTS_FIELD, handle) for handle in handles])
 
 
-def read_versions(answer: bytes, replaced: Sequence[bytes]) -> dict[bytes, int]:
+def read_versions(answer: Buffer, replaced: Sequence[bytes]) -> dict[bytes, int]:
     """The versions of tensors that a run has kept or replaced, by handle.
 
     Args:

@@ -1,0 +1,161 @@
+"""A session of an event loop; see _session.py."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Optional
+
+import grpc
+import grpc.aio
+
+from opserve import _frame, _wire
+from opserve import _session_frames as frames
+from opserve._one_batch import Metadata
+from opserve._session_state import Entry, SessionState, Stage
+
+# So long a session that is closed may take to end.
+_LONGEST_END = 1.0
+
+
+class AioSession:
+    """A stream with requests of any number of tasks of one event loop.
+
+    One task reads, as long as the stream lives; another one sends while there are frames.
+    """
+
+    def __init__(
+        self, channel: Any, metadata: Metadata, on_end: Callable[[AioSession], None]
+    ) -> None:
+        """Begins.
+
+        Args:
+            channel: of grpc.aio's.
+            on_end: is told that it has ended.
+        """
+        self._on_end = on_end
+        self._state = SessionState()
+        self._call = channel.stream_stream(_wire.SESSION)(metadata=metadata)
+        self._is_decided = asyncio.Event()  # the daemon's hello has come, or never will
+        self._sending = asyncio.create_task(self._send(SessionState.first_message()))
+        self._reading = asyncio.create_task(self._read())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes requests."""
+        return self._state.stage is Stage.OPEN
+
+    @property
+    def is_useless(self) -> bool:
+        """As SessionState.is_useless."""
+        return self._state.is_useless
+
+    @property
+    def daemon(self) -> str:
+        """The daemon's run, as its hello says."""
+        return self._state.daemon
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether the daemon has answered any request."""
+        return self._state.has_answered
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether the daemon has said that it cannot serve a request."""
+        return self._state.is_unavailable
+
+    async def begin(self, seconds: float) -> bool:
+        """Waits for the daemon's hello, so long at most. Whether it has come."""
+        try:
+            await asyncio.wait_for(self._is_decided.wait(), seconds)
+        except asyncio.TimeoutError:
+            pass
+        return self.is_open
+
+    def enter(self, message: _frame.Sendable, seconds: float, trace: str) -> Optional[Entry]:
+        """Sends an ExecuteRequest, which may take so long. None: there is no place for it."""
+        entry = self._state.admit(message, seconds, trace)
+        self._write()
+        return entry
+
+    async def wait_for(self, entry: Entry) -> Optional[_frame.Buffer]:
+        """Waits for the answer, as Entry.take_answer gives it.
+
+        If its task is cancelled, so is the request.
+        """
+        if not entry.is_over:
+            loop = asyncio.get_running_loop()
+            is_over = loop.create_future()
+            entry.wake = lambda: is_over.done() or is_over.set_result(None)
+            seconds = max(entry.deadline - time.monotonic(), 0)
+            deadline = loop.call_later(seconds, self._expire, entry)
+            try:
+                await is_over
+            finally:
+                deadline.cancel()
+                if not entry.is_over:
+                    self._state.drop(entry)
+                    self._write()
+        return entry.take_answer()
+
+    def retire(self) -> None:
+        """Takes no more requests, and ends when those that it has are answered."""
+        self._state.leave()
+        self._write()
+
+    async def stop(self) -> None:
+        """Ends it, and the requests in it."""
+        if self._state.sent:
+            self._call.cancel()
+        self.retire()
+        await asyncio.wait((self._reading,), timeout=_LONGEST_END)
+        self._call.cancel()
+        await asyncio.wait((self._reading, self._sending))
+
+    def cancel(self) -> None:
+        """Lets it end, and the requests in it."""
+        self._call.cancel()
+
+    def _expire(self, entry: Entry) -> None:
+        self._state.expire(entry)
+        self._write()
+
+    def _write(self) -> None:
+        """Lets frames that are ready be sent, those of this turn of the loop together."""
+        if self._sending.done() and self._state.stage is not Stage.ENDED:
+            self._sending = asyncio.create_task(self._send())
+
+    async def _send(self, first: Optional[bytes] = None) -> None:
+        try:
+            if first is not None:
+                await self._call.write(first)
+            while batch := self._state.next_frames():
+                await self._call.write(frames.join(batch))
+            if self._state.is_finished:
+                await self._call.done_writing()
+        except (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError):
+            self._call.cancel()  # if it has not ended
+
+    async def _read(self) -> None:
+        status = _status(grpc.StatusCode.OK)
+        try:
+            while (message := await self._call.read()) is not grpc.aio.EOF:
+                if not self._state.take_message(message):
+                    self._call.cancel()
+                self._is_decided.set()
+                self._write()
+        except grpc.aio.AioRpcError as error:
+            status = error
+        except asyncio.CancelledError:  # of the stream, or as the loop ends
+            self._call.cancel()
+            status = _status(grpc.StatusCode.CANCELLED)
+        self._state.end(status)
+        self._is_decided.set()
+        self._on_end(self)
+
+
+def _status(code: grpc.StatusCode) -> grpc.aio.AioRpcError:
+    nothing = grpc.aio.Metadata()
+    return grpc.aio.AioRpcError(code, nothing, nothing, "the client ends the session")

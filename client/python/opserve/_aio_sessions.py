@@ -1,0 +1,126 @@
+"""The sessions of a client of an event loop; see _sessions.py."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Optional
+
+from opserve import _frame, _process
+from opserve._aio_session import AioSession
+from opserve._session_choice import LONGEST_OPENING, SessionChoice
+from opserve._session_state import WHOLE, Entry
+
+
+class AioSessions:
+    """Sends requests in the sessions of a client of one event loop.
+
+    What is to be done, as SessionChoice says, a task of its own does. Meanwhile requests are calls,
+    but for large ones, which may fit no call.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        metadata: Callable[[], Any],
+        trace: Callable[[], str],
+        is_balanced: bool,
+    ) -> None:
+        """Arguments are those of Sessions."""
+        self._connect = connect
+        self._metadata = metadata
+        self._trace = trace
+        self._choice: SessionChoice[AioSession] = SessionChoice(is_balanced)
+        self._looking: Optional[asyncio.Task[None]] = None
+        self._loop: Optional[asyncio.AbstractEventLoop] = None  # once there are sessions
+        self._all: set[AioSession] = set()  # that have not ended
+
+    async def enter(
+        self, message: _frame.Sendable, seconds: float
+    ) -> Optional[tuple[AioSession, Entry]]:
+        """Sends an ExecuteRequest in a session. None: there is no place for it, make a call."""
+        is_large = len(message) > WHOLE
+        deadline = time.monotonic() + seconds
+        trace = None
+        # If sessions have just ended, a large one goes to the next.
+        for _ in range(2 if is_large else 1):
+            self._look(is_large)
+            if is_large and self._looking is not None and not self._choice.current:
+                await asyncio.wait((self._looking,), timeout=max(deadline - time.monotonic(), 0))
+            has_ended = False
+            for session in self._choice.in_turn():
+                if session.is_unavailable and self._choice.avoid(session):
+                    session.retire()
+                    continue
+                if trace is None:
+                    trace = self._trace()
+                entry = session.enter(message, deadline - time.monotonic(), trace)
+                if entry is not None:
+                    return session, entry
+                if not session.is_open:
+                    has_ended = True
+                    self._choice.leave(session)
+            if not has_ended:
+                break
+        return None
+
+    async def stop(self) -> None:
+        """Ends all sessions, and opens none any more."""
+        self._choice.is_given_up = True
+        self._choice.current = ()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait((self._looking,))
+        for session in list(self._all):
+            await session.stop()
+
+    def keep_after_fork(self) -> None:
+        """In a forked child: lets nothing of the parent's be freed."""
+        for session in list(self._all):
+            _process.keep_for_ever(session)
+
+    def __del__(self) -> None:
+        if self._loop is None or _process.is_forked():
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            for session in list(self._all):
+                self._loop.call_soon_threadsafe(session.cancel)
+
+    def _look(self, is_large: bool) -> None:
+        """Begins what is to be done, unless that is under way."""
+        if self._looking is not None and not self._looking.done():
+            return
+        now = time.monotonic()
+        if self._choice.current:
+            if now >= self._choice.next_look:
+                self._looking = asyncio.create_task(self._probe())
+        elif self._choice.opens(now, is_large):
+            self._looking = asyncio.create_task(self._open())
+
+    def _begin(self) -> AioSession:
+        self._loop = asyncio.get_running_loop()
+        session = AioSession(self._connect(), self._metadata(), self._all.discard)
+        self._all.add(session)
+        return session
+
+    async def _open(self) -> None:
+        session = self._begin()
+        if await session.begin(LONGEST_OPENING):
+            self._choice.add_first(session)
+        else:
+            self._choice.fail_to_open(session)
+            await session.stop()
+
+    async def _probe(self) -> None:
+        choice = self._choice
+        while choice.needs_probe:
+            probe = self._begin()
+            if not await probe.begin(LONGEST_OPENING):
+                choice.fail_to_probe(probe)
+                await probe.stop()
+            elif not choice.add_probe(probe):
+                probe.retire()
+        if choice.current:
+            choice.end_probes(time.monotonic())
