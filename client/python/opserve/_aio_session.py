@@ -13,13 +13,13 @@ import grpc.aio
 from opserve import _frame, _wire
 from opserve import _session_frames as frames
 from opserve._one_batch import Metadata
-from opserve._session_state import Entry, SessionState, Stage
+from opserve._session_state import AnySession, Entry, SessionState, Stage
 
 # So long a session that is closed may take to end.
 _LONGEST_END = 1.0
 
 
-class AioSession:
+class AioSession(AnySession):
     """A stream with requests of any number of tasks of one event loop.
 
     One task reads, as long as the stream lives; another one sends while there are frames.
@@ -34,37 +34,12 @@ class AioSession:
             channel: of grpc.aio's.
             on_end: is told that it has ended.
         """
+        super().__init__()
         self._on_end = on_end
-        self._state = SessionState()
         self._call = channel.stream_stream(_wire.SESSION)(metadata=metadata)
         self._is_decided = asyncio.Event()  # the daemon's hello has come, or never will
         self._sending = asyncio.create_task(self._send(SessionState.first_message()))
         self._reading = asyncio.create_task(self._read())
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it takes requests."""
-        return self._state.stage is Stage.OPEN
-
-    @property
-    def is_useless(self) -> bool:
-        """As SessionState.is_useless."""
-        return self._state.is_useless
-
-    @property
-    def daemon(self) -> str:
-        """The daemon's run, as its hello says."""
-        return self._state.daemon
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether the daemon has answered any request."""
-        return self._state.has_answered
-
-    @property
-    def is_unavailable(self) -> bool:
-        """Whether the daemon has said that it cannot serve a request."""
-        return self._state.is_unavailable
 
     async def begin(self, seconds: float) -> bool:
         """Waits for the daemon's hello, so long at most. Whether it has come."""
@@ -101,7 +76,6 @@ class AioSession:
         return entry.take_answer()
 
     def retire(self) -> None:
-        """Takes no more requests, and ends when those that it has are answered."""
         self._state.leave()
         self._write()
 

@@ -13,7 +13,7 @@ from opserve import _frame, _process, _wire
 from opserve import _session_frames as frames
 from opserve._one_batch import Metadata
 from opserve._raw_stream import Event, RawStream
-from opserve._session_state import Entry, SessionState, Stage
+from opserve._session_state import AnySession, Entry, SessionState, Stage
 
 # So long the daemon of an idle session may take to say that it is there.
 _LONGEST_PONG = 1.0
@@ -43,7 +43,7 @@ class SessionCall:
             self._session.leave(self._entry)
 
 
-class Session:
+class Session(AnySession):
     """A stream with requests of any number of threads. Thread-safe.
 
     It has no thread of its own but for one that looks after deadlines: of the threads that wait for
@@ -56,9 +56,9 @@ class Session:
 
     def __init__(self, channel: Any, metadata: Metadata) -> None:
         """Begins; AttributeError, TypeError: with this gRPC there are no sessions."""
+        super().__init__()
         self._lock = threading.Lock()
-        # All below is guarded by it.
-        self._state = SessionState()
+        # All below, and the state, is guarded by it.
         self._is_sending = True  # hello
         self._is_closed = False  # the stream's own side
         self._reader: Optional[Entry] = None  # its thread takes events
@@ -70,31 +70,6 @@ class Session:
         self._left: collections.deque[Entry] = collections.deque()
         self.last_event = time.monotonic()
         self._stream = RawStream(channel, _wire.SESSION, metadata, SessionState.first_message())
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it takes requests."""
-        return self._state.stage is Stage.OPEN
-
-    @property
-    def is_useless(self) -> bool:
-        """As SessionState.is_useless."""
-        return self._state.is_useless
-
-    @property
-    def daemon(self) -> str:
-        """The daemon's run, as its hello says."""
-        return self._state.daemon
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether the daemon has answered any request."""
-        return self._state.has_answered
-
-    @property
-    def is_unavailable(self) -> bool:
-        """Whether the daemon has said that it cannot serve a request."""
-        return self._state.is_unavailable
 
     def begin(self, seconds: float) -> bool:
         """Waits for the daemon's hello, so long at most. Whether it has come."""
@@ -156,7 +131,6 @@ class Session:
         self._left.append(entry)
 
     def retire(self) -> None:
-        """Takes no more requests, and ends when those that it has are answered."""
         with self._lock:
             if self._state.stage is Stage.ENDED:
                 return

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+from opserve._session_state import AnySession
 
 _SHORTEST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
@@ -17,21 +19,6 @@ LONGEST_OPENING = 1.0
 
 # Of a client at once, whatever daemons call themselves.
 _MOST_SESSIONS = 64
-
-
-class AnySession(Protocol):
-    """What is asked of a session."""
-
-    @property
-    def daemon(self) -> str: ...
-
-    @property
-    def has_answered(self) -> bool: ...
-
-    @property
-    def is_useless(self) -> bool: ...
-
-    def retire(self) -> None: ...
 
 
 S = TypeVar("S", bound=AnySession)

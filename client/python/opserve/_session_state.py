@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import collections
 import enum
 import time
@@ -296,3 +297,39 @@ class SessionState:
         """Asks the daemon to end it; no chunk follows."""
         entry.announcement = None
         self.outgoing.append((Entry(0, 0), frames.frame(frames.CANCEL, entry.number)))
+
+
+class AnySession(abc.ABC):
+    """A session, whatever takes its events."""
+
+    def __init__(self) -> None:
+        self._state = SessionState()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes requests."""
+        return self._state.stage is Stage.OPEN
+
+    @property
+    def is_useless(self) -> bool:
+        """As SessionState.is_useless."""
+        return self._state.is_useless
+
+    @property
+    def daemon(self) -> str:
+        """The daemon's run, as its hello says."""
+        return self._state.daemon
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether the daemon has answered any request."""
+        return self._state.has_answered
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether the daemon has said that it cannot serve a request."""
+        return self._state.is_unavailable
+
+    @abc.abstractmethod
+    def retire(self) -> None:
+        """Takes no more requests, and ends when those that it has are answered."""
