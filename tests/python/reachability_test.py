@@ -371,7 +371,7 @@ def test_a_request_above_the_message_limit_says_so_in_asyncio_and_streams(start_
     x = np.zeros((1 << 18) + 1, np.float32)
 
     async def run():
-        async with opserve.AsyncClient(daemon.target) as client:
+        async with opserve.AsyncClient(daemon.target, session=False) as client:
             with pytest.raises(opserve.InvalidArgumentError, match="1.0 MiB"):
                 await client.abs(x)
 
