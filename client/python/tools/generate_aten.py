@@ -14,7 +14,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tools")]
 
 import unused_operators  # noqa: E402
-from opserve.torch import _decompositions, _experts, _lowerings  # noqa: E402
+from opserve.torch import _complex, _decompositions, _experts, _lowerings  # noqa: E402
 
 PAGE = PACKAGE / "ATEN.md"
 WIDTH = 120
@@ -57,6 +57,10 @@ are taken apart further where torch has a rule for it, or run on the client's ma
 ## Taken apart by opserve
 
 {lines([*_decompositions.DECOMPOSITIONS, *of_torch])}
+
+## Of complex numbers, which are pairs of real ones
+
+{lines([*_complex.RULES, *_complex.RULES_OF_REAL_RESULTS])}
 
 ## Operators of the pool that no node needs
 

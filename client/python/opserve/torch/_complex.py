@@ -1,16 +1,19 @@
 """Graphs with complex numbers: each becomes a pair of real ones, since the pool has no others.
 
-A complex tensor is the real one that view_as_real() makes of it, with an axis of two more. So
-rotary embeddings that are written as products of complex numbers run on the pool.
+So rotary embeddings that are written as products of complex numbers run on the pool, and Fourier
+transforms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
 import torch
-from torch.fx.passes.shape_prop import _extract_tensor_metadata
+
+from opserve.torch import _fourier
+from opserve.torch._pairs import Pairs, Unknown, is_complex, is_pair
 
 Node = torch.fx.Node
 aten = torch.ops.aten
@@ -21,22 +24,15 @@ def without_complex(graph: torch.fx.GraphModule) -> None:
 
     Those that are inputs or results of the graph stay, as do those of other nodes.
     """
-    if not any(map(_is_complex, graph.graph.nodes)):
+    if not any(map(is_complex, graph.graph.nodes)):
         return
-    pairs = _Pairs(graph.graph)
+    pairs = Pairs(graph.graph)
     for node in list(graph.graph.nodes):
-        pairs.replace(node)
+        if node.op == "call_function":
+            with graph.graph.inserting_before(node):
+                _replace(pairs, node)
     graph.graph.eliminate_dead_code()
     graph.recompile()
-
-
-def _is_complex(value: Any) -> bool:
-    meta = value.meta.get("val") if isinstance(value, Node) else None
-    return isinstance(meta, torch.Tensor) and meta.is_complex()
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, Node) and value.target is aten.view_as_complex.default
 
 
 def _axis_of_pair(axis: int) -> int:
@@ -44,87 +40,55 @@ def _axis_of_pair(axis: int) -> int:
     return axis if axis >= 0 else axis - 1
 
 
-class _Unknown(Exception):
-    """A node has no rule for what it is given."""
-
-
 # Arguments that say nothing of values; that the dtype is the one meant is seen at the pair.
 _ABOUT_MEMORY = {"device", "dtype", "layout", "memory_format", "non_blocking", "pin_memory"}
 
 
-class _Pairs:
-    """The pairs of a graph's complex tensors. New nodes come before the one that they replace."""
-
-    def __init__(self, graph: torch.fx.Graph) -> None:
-        self._graph = graph
-        self._node = next(iter(graph.nodes))  # the one to be replaced
-
-    def replace(self, node: Node) -> None:
-        if node.op != "call_function":
-            return
-        self._node = node
-        with self._graph.inserting_before(node):
-            if node.target is aten.view_as_real.default:
-                if _is_pair(node.args[0]):
-                    node.replace_all_uses_with(node.args[0].args[0])
-            elif node.target is aten._neg_view.default:  # as torch does to parts of conjugates
-                node.replace_all_uses_with(self.call(aten.neg.default, node.args[0]))
-            elif _is_complex(node):
-                pair = self._pair_of_result(node)
-                if pair is not None:
-                    node.replace_all_uses_with(self.call(aten.view_as_complex.default, pair))
-
-    def _pair_of_result(self, node: Node) -> Optional[Node]:
-        if node.target not in _RULES or not node.kwargs.keys() <= _ABOUT_MEMORY:
-            return None
-        try:
-            pair = _RULES[node.target](self, *node.args)
-        except _Unknown:
-            return None
-        is_meant = pair.meta["val"].dtype is node.meta["val"].dtype.to_real()
-        return pair if is_meant else None
-
-    def call(self, target: Any, *args: Any, **options: Any) -> Node:
-        """A new node, with what the node that it replaces says of the model."""
-        values = torch.fx.node.map_arg(args, lambda one: one.meta["val"])
-        with self._node.meta["val"].fake_mode:
-            value = target(*values, **options)
-        node = self._graph.call_function(target, args, options)
-        node.meta = {**self._node.meta, "val": value}
-        node.meta["tensor_meta"] = _extract_tensor_metadata(value)
-        return node
-
-    def of(self, value: Any) -> Node:
-        """The pair of a complex tensor."""
-        if _is_pair(value):
-            return value.args[0]
-        if not _is_complex(value) or value.meta["val"].is_conj():
-            raise _Unknown
-        return self.call(aten.view_as_real.default, value)
-
-    def parts(self, value: Any) -> tuple[Any, Any]:
-        if isinstance(value, complex):
-            return value.real, value.imag
-        pair = self.of(value)
-        return self.call(aten.select.int, pair, -1, 0), self.call(aten.select.int, pair, -1, 1)
-
-    def joined(self, real: Node, imaginary: Node) -> Node:
-        ends = [self.call(aten.unsqueeze.default, one, -1) for one in (real, imaginary)]
-        return self.call(aten.cat.default, ends, -1)
+def _replace(pairs: Pairs, node: Node) -> None:
+    pairs.node = node
+    if node.target is aten.view_as_real.default:
+        if is_pair(node.args[0]):
+            node.replace_all_uses_with(node.args[0].args[0])
+    elif node.target is aten._neg_view.default:  # as torch does to parts of conjugates
+        node.replace_all_uses_with(pairs.call(aten.neg.default, node.args[0]))
+    elif is_complex(node):
+        pair = _result(RULES, pairs, node)
+        if pair is not None:
+            node.replace_all_uses_with(pairs.call(aten.view_as_complex.default, pair))
+    elif node.target in RULES_OF_REAL_RESULTS and any(map(is_complex, node.args)):
+        real = _result(RULES_OF_REAL_RESULTS, pairs, node)
+        if real is not None:
+            # It may be a result of the graph, whose views are the caller's.
+            node.replace_all_uses_with(pairs.laid_out(real, node.meta["val"]))
 
 
-def _polar(pairs: _Pairs, length: Node, angle: Node) -> Node:
+def _result(
+    rules: Mapping[Any, Callable[..., Node]], pairs: Pairs, node: Node
+) -> Optional[Node]:
+    """What the node gives, complex numbers as pairs. None: no rule fits."""
+    if node.target not in rules or not node.kwargs.keys() <= _ABOUT_MEMORY:
+        return None
+    try:
+        result = rules[node.target](pairs, *node.args)
+    except Unknown:
+        return None
+    dtype = node.meta["val"].dtype
+    is_meant = result.meta["val"].dtype is (dtype.to_real() if dtype.is_complex else dtype)
+    return result if is_meant else None
+
+
+def _polar(pairs: Pairs, length: Node, angle: Node) -> Node:
     return pairs.joined(
         pairs.call(aten.mul.Tensor, length, pairs.call(aten.cos.default, angle)),
         pairs.call(aten.mul.Tensor, length, pairs.call(aten.sin.default, angle)),
     )
 
 
-def _mul(pairs: _Pairs, x: Any, y: Any) -> Node:
+def _mul(pairs: Pairs, x: Any, y: Any) -> Node:
     x, y = _without_conj(x), _without_conj(y)
-    if not _is_complex(x):
+    if not is_complex(x):
         x, y = y, x
-    if not _is_complex(y) and not isinstance(y, complex):
+    if not is_complex(y) and not isinstance(y, complex):
         factor = pairs.call(aten.unsqueeze.default, y, -1) if isinstance(y, Node) else y
         return pairs.call(aten.mul.Tensor, pairs.of(x), factor)
     (a, b), (c, d) = pairs.parts(x), pairs.parts(y)
@@ -142,9 +106,9 @@ def _without_conj(value: Any) -> Any:
     return value.args[0].conjugate() if is_constant else value
 
 
-def _conj(pairs: _Pairs, x: Any) -> Node:
+def _conj(pairs: Pairs, x: Any) -> Node:
     if isinstance(x, complex):
-        raise _Unknown
+        raise Unknown
     real, imaginary = pairs.parts(x)
     return pairs.joined(real, pairs.call(aten.neg.default, imaginary))
 
@@ -152,76 +116,149 @@ def _conj(pairs: _Pairs, x: Any) -> Node:
 def _of_both(target: Any) -> Callable[..., Node]:
     """The rule of a function of complex tensors that does the same to both parts."""
 
-    def rule(pairs: _Pairs, *args: Any) -> Node:
+    def rule(pairs: Pairs, *args: Any) -> Node:
         return pairs.call(target, *map(pairs.of, args))
 
     return rule
 
 
-def _copy(pairs: _Pairs, x: Node) -> Node:
+def _copy(pairs: Pairs, x: Node) -> Node:
+    if not is_complex(x):
+        return pairs.joined(x, pairs.call(aten.zeros_like.default, x))
     # The pool copies nothing for clone(), so a view that is made here would be one of x.
     return pairs.call(aten.mul.Tensor, pairs.of(x), 1)
+
+
+def _number(pairs: Pairs, value: Any) -> Node:
+    dtype = pairs.node.meta["val"].dtype.to_real()
+    return pairs.constant(lambda: torch.tensor([value.real, value.imag], dtype=dtype))
+
+
+def _where(pairs: Pairs, condition: Node, x: Node, y: Node) -> Node:
+    condition = pairs.call(aten.unsqueeze.default, condition, -1)
+    return pairs.call(aten.where.self, condition, pairs.of(x), pairs.of(y))
+
+
+def _of_axes(target: Any, has_shifts: bool) -> Callable[..., Node]:
+    """The rule of a function whose last argument are axes."""
+
+    def rule(pairs: Pairs, x: Node, *args: Sequence[int]) -> Node:
+        if len(args) != 1 + has_shifts:
+            raise Unknown
+        axes = [*map(_axis_of_pair, args[-1])]
+        return pairs.call(target, pairs.of(x), *args[:-1], axes)
+
+    return rule
 
 
 def _of_axis(target: Any) -> Callable[..., Node]:
     """The rule of a view whose second argument is an axis."""
 
-    def rule(pairs: _Pairs, x: Node, axis: int = 0, *args: Any) -> Node:
+    def rule(pairs: Pairs, x: Node, axis: int = 0, *args: Any) -> Node:
         return pairs.call(target, pairs.of(x), _axis_of_pair(axis), *args)
 
     return rule
 
 
-def _view(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
-    pair = pairs.of(x)
-    try:
-        return pairs.call(aten.view.default, pair, [*shape, 2])
-    except (RuntimeError, ValueError):
-        # The pair lies in memory in another order than torch's complex tensor would.
-        pair = pairs.call(aten.clone.default, pair, memory_format=torch.contiguous_format)
-        return pairs.call(aten.view.default, pair, [*shape, 2])
+def _view(pairs: Pairs, x: Node, shape: Sequence[Any]) -> Node:
+    # The pair may lie in memory in another order than torch's complex tensor would.
+    return pairs.view(pairs.of(x), [*shape, 2])
 
 
-def _expand(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
+def _expand(pairs: Pairs, x: Node, shape: Sequence[Any]) -> Node:
     return pairs.call(aten.expand.default, pairs.of(x), [*shape, 2])
 
 
-def _new_zeros(pairs: _Pairs, x: Node, shape: Sequence[Any]) -> Node:
+def _new_zeros(pairs: Pairs, x: Node, shape: Sequence[Any]) -> Node:
     return pairs.call(aten.new_zeros.default, pairs.of(x), [*shape, 2])
 
 
 def _scattered_in(target: Any) -> Callable[..., Node]:
     """The rule of a function that puts a tensor into another one, along an axis."""
 
-    def rule(pairs: _Pairs, x: Node, part: Node, axis: int = 0, *args: Any) -> Node:
+    def rule(pairs: Pairs, x: Node, part: Node, axis: int = 0, *args: Any) -> Node:
         return pairs.call(target, pairs.of(x), pairs.of(part), _axis_of_pair(axis), *args)
 
     return rule
 
 
-def _permute(pairs: _Pairs, x: Node, axes: Sequence[int]) -> Node:
+def _permute(pairs: Pairs, x: Node, axes: Sequence[int]) -> Node:
     kept = [axis % len(axes) for axis in axes]
     return pairs.call(aten.permute.default, pairs.of(x), [*kept, len(axes)])
 
 
-def _transpose(pairs: _Pairs, x: Node, one: int, other: int) -> Node:
+def _transpose(pairs: Pairs, x: Node, one: int, other: int) -> Node:
     axes = map(_axis_of_pair, (one, other))
     return pairs.call(aten.transpose.int, pairs.of(x), *axes)
 
 
-def _t(pairs: _Pairs, x: Node) -> Node:
+def _t(pairs: Pairs, x: Node) -> Node:
     return _transpose(pairs, x, 0, 1) if x.meta["val"].dim() == 2 else pairs.of(x)
 
 
 def _sum(
-    pairs: _Pairs, x: Node, axes: Optional[Sequence[int]], keepdim: bool = False
+    pairs: Pairs, x: Node, axes: Optional[Sequence[int]], keepdim: bool = False
 ) -> Node:
     axes = axes or range(x.meta["val"].dim())  # none: all of them
     return pairs.call(aten.sum.dim_IntList, pairs.of(x), [*map(_axis_of_pair, axes)], keepdim)
 
 
-_RULES: dict[Any, Callable[..., Node]] = {
-    aten.complex.default: _Pairs.joined,
+def _padded(pairs: Pairs, x: Node, padding: Sequence[int], value: Any = 0) -> Node:
+    if value != 0:
+        raise Unknown
+    return pairs.call(aten.constant_pad_nd.default, pairs.of(x), [0, 0, *padding])
+
+
+def _copied_to(pairs: Pairs, x: Node, source: Any, *_: Any) -> Node:
+    if not is_complex(source) or source.meta["val"].shape != x.meta["val"].shape:
+        raise Unknown
+    return _copy(pairs, source)
+
+
+def _div(pairs: Pairs, x: Any, y: Any) -> Node:
+    if is_complex(y) or isinstance(y, complex):
+        raise Unknown
+    divisor = pairs.call(aten.unsqueeze.default, y, -1) if isinstance(y, Node) else y
+    return pairs.call(aten.div.Tensor, pairs.of(x), divisor)
+
+
+def _product(target: Any) -> Callable[..., Node]:
+    """The rule of a product of complex matrices."""
+
+    def rule(pairs: Pairs, x: Node, y: Node) -> Node:
+        (a, b), (c, d) = pairs.parts(x), pairs.parts(y)
+        real = [pairs.call(target, *factors) for factors in ((a, c), (b, d))]
+        imaginary = [pairs.call(target, *factors) for factors in ((a, d), (b, c))]
+        return pairs.joined(
+            pairs.call(aten.sub.Tensor, *real), pairs.call(aten.add.Tensor, *imaginary)
+        )
+
+    return rule
+
+
+def _abs(pairs: Pairs, x: Node) -> Node:
+    parts = [pairs.call(aten.abs.default, part) for part in pairs.parts(x)]
+    greater = pairs.call(aten.maximum.default, *parts)
+    less = pairs.call(aten.minimum.default, *parts)
+    # No square of a number that is large.
+    ratio = pairs.call(aten.div.Tensor, less, greater)
+    sum_of_squares = pairs.call(aten.add.Scalar, pairs.call(aten.mul.Tensor, ratio, ratio), 1)
+    longer = pairs.call(aten.mul.Tensor, greater, pairs.call(aten.sqrt.default, sum_of_squares))
+    is_zero = pairs.call(aten.eq.Scalar, greater, 0)
+    is_infinite = pairs.call(aten.eq.Scalar, greater, math.inf)
+    is_whole = pairs.call(aten.logical_or.default, is_zero, is_infinite)
+    return pairs.call(aten.where.self, is_whole, greater, longer)
+
+
+def _sgn(pairs: Pairs, x: Node) -> Node:
+    size = pairs.call(aten.unsqueeze.default, _abs(pairs, x), -1)
+    ratio = pairs.call(aten.div.Tensor, pairs.of(x), size)
+    is_zero = pairs.call(aten.eq.Scalar, size, 0)
+    return pairs.call(aten.masked_fill.Scalar, ratio, is_zero, 0)
+
+
+RULES: dict[Any, Callable[..., Node]] = {
+    aten.complex.default: Pairs.joined,
     aten.polar.default: _polar,
     aten.mul.Tensor: _mul,
     aten.mul.Scalar: _mul,
@@ -237,6 +274,11 @@ _RULES: dict[Any, Callable[..., Node]] = {
     aten.select.int: _of_axis(aten.select.int),
     aten.slice.Tensor: _of_axis(aten.slice.Tensor),
     aten.view.default: _view,
+    aten._unsafe_view.default: _view,
+    aten.scalar_tensor.default: _number,
+    aten.where.self: _where,
+    aten.roll.default: _of_axes(aten.roll.default, has_shifts=True),
+    aten.flip.default: _of_axes(aten.flip.default, has_shifts=False),
     aten.expand.default: _expand,
     aten.new_zeros.default: _new_zeros,
     aten.select_scatter.default: _scattered_in(aten.select_scatter.default),
@@ -245,4 +287,17 @@ _RULES: dict[Any, Callable[..., Node]] = {
     aten.transpose.int: _transpose,
     aten.t.default: _t,
     aten.sum.dim_IntList: _sum,
+    aten.constant_pad_nd.default: _padded,
+    aten.copy.default: _copied_to,
+    aten.div.Tensor: _div,
+    aten.mm.default: _product(aten.mm.default),
+    aten.bmm.default: _product(aten.bmm.default),
+    aten.sgn.default: _sgn,
+    aten._fft_c2c.default: _fourier.c2c,
+    aten._fft_r2c.default: _fourier.r2c,
+}
+
+RULES_OF_REAL_RESULTS: dict[Any, Callable[..., Node]] = {
+    aten.abs.default: _abs,
+    aten._fft_c2r.default: _fourier.c2r,
 }
