@@ -173,10 +173,16 @@ void DeviceService::OnExpired(std::unique_ptr<LaneTask> task) {
   if (status.ok() && left <= task->demand().cost.time) {
     status = DeadlineInfeasible(task->demand().cost.time, left);
   } else if (status.ok()) {
-    status =
-        MakeError(Reason::kDeadlineExpired,
-                  absl::StrCat("waited for a device longer than ",
-                               absl::FormatDuration(options_.queue_max_age), " (queue_max_age)"));
+    const TaskDemand& demand = task->demand();
+    const uint64_t room = queue_.RoomFor(demand.tenant);
+    const std::string lack = demand.device_bytes > room
+                                 ? absl::StrCat(": it needs ", demand.device_bytes,
+                                                " bytes of device memory, and ", room, " are free")
+                                 : "";
+    status = MakeError(
+        Reason::kDeadlineExpired,
+        absl::StrCat("waited for a device longer than ",
+                     absl::FormatDuration(options_.queue_max_age), " (queue_max_age)", lack));
   }
   task->Refuse(status);
   Wake();  // it may be the last one of a device that drains

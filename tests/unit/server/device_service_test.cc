@@ -423,6 +423,23 @@ TEST_F(DeviceServiceTest, OnlyKnownTimeInTheQueueMakesADeadlineInfeasible) {
   }
 }
 
+TEST_F(DeviceServiceTest, ATaskThatWaitedForMemoryInVainSaysSo) {
+  options_.queue_max_age = absl::Milliseconds(50);
+  Start({0});
+  AwaitState(0, DeviceState::kReady);
+  DeviceQueue& queue = device(0).queue();
+  const auto held = queue.TakeMemory(1, queue.RoomFor(1));
+  ASSERT_TRUE(held.ok()) << held.status();
+
+  const auto late = Submit(Nothing, std::make_shared<CallState>(absl::InfiniteFuture()),
+                           std::nullopt, {.tenant = 1, .device_bytes = 1 << 20});
+  late->ended.WaitForNotification();
+
+  EXPECT_EQ(late->status.message(),
+            "waited for a device longer than 50ms (queue_max_age): it needs 1048576 bytes of "
+            "device memory, and 0 are free");
+}
+
 TEST_F(DeviceServiceTest, WhatIsRefusedOrMovedDoesNotWait) {
   options_.queue_capacity = 2;
   Start({0});
