@@ -50,7 +50,7 @@ class AioSessions:
             if is_large and self._looking is not None and not self._choice.current:
                 await asyncio.wait((self._looking,), timeout=max(deadline - time.monotonic(), 0))
             has_ended = False
-            for session in self._choice.in_turn():
+            for session in self._choice.in_turn(is_large):
                 if session.is_unavailable and self._choice.avoid(session):
                     session.retire()
                     continue

@@ -17,6 +17,10 @@ _PROBE_INTERVAL = 5.0
 # So long a daemon may take for its hello.
 LONGEST_OPENING = 1.0
 
+# Where the target has several addresses, connections to others are made while a first round of probes
+# meets the first one.
+_FIRST_ROUNDS = 2
+
 # Of a client at once, whatever daemons call themselves.
 _MOST_SESSIONS = 64
 
@@ -34,8 +38,9 @@ class SessionChoice(Generic[S]):
 
     A session leads all requests to one daemon, while calls may go to several: those of the target,
     or of a proxy. So now and then probes are sent, until as many in a row as there are sessions
-    have met known daemons: one that meets another is kept. If a daemon cannot serve, its session is
-    left, unless it is the last one.
+    have met known daemons: one that meets another is kept. Where the target has several addresses,
+    small requests are calls until the first rounds are over, so that they go to all from the
+    beginning. If a daemon cannot serve, its session is left, unless it is the last one.
 
     Not thread-safe, but in_turn() may be called at any time.
 
@@ -53,7 +58,8 @@ class SessionChoice(Generic[S]):
         self.current: tuple[S, ...] = ()
         self.next_look = 0.0
         self.is_given_up = False
-        # Connections to other addresses of the target are made meanwhile.
+        self._is_balanced = is_balanced
+        self._rounds_to_come = 0  # until small requests use the sessions
         self._first_probe_wait = _SHORTEST_WAIT if is_balanced else _PROBE_INTERVAL
         self._turns = itertools.count()
         self._has_request = False
@@ -62,8 +68,10 @@ class SessionChoice(Generic[S]):
         self._known_in_a_row = 0
         self._avoided: dict[str, float] = {}  # daemons that could not serve, and until when
 
-    def in_turn(self) -> tuple[S, ...]:
+    def in_turn(self, is_large: bool) -> tuple[S, ...]:
         """The sessions to be tried for a request, in this order."""
+        if self._rounds_to_come and not is_large:
+            return ()
         sessions = self.current
         if len(sessions) < 2:
             return sessions
@@ -82,6 +90,7 @@ class SessionChoice(Generic[S]):
         self.next_look = 0.0
         self._probe_wait = self._first_probe_wait
         self._known_in_a_row = 0
+        self._rounds_to_come = _FIRST_ROUNDS if self._is_balanced else 0
 
     def fail_to_open(self, session: S) -> None:
         """It was to be the only one."""
@@ -96,6 +105,7 @@ class SessionChoice(Generic[S]):
     def end_probes(self, now: float) -> None:
         """None follows for some time."""
         self._known_in_a_row = 0
+        self._rounds_to_come = max(self._rounds_to_come - 1, 0)
         self.next_look = now + self._probe_wait
         self._probe_wait = min(2 * self._probe_wait, _PROBE_INTERVAL)
         self._avoided = {name: end for name, end in self._avoided.items() if now < end}

@@ -88,7 +88,7 @@ class Sessions:
     def _in_turn(self, deadline: float, is_large: bool) -> tuple[Session, ...]:
         """The sessions to be tried, after what is to be done."""
         now = time.monotonic()
-        sessions = self._choice.in_turn()
+        sessions = self._choice.in_turn(is_large)
         if sessions and now < min(self._choice.next_look, sessions[0].last_event + _IDLE):
             return sessions
         # While another thread looks after the sessions, this one makes a call, if one fits.
@@ -96,7 +96,7 @@ class Sessions:
             return ()
         try:
             self._look(now, deadline, is_large)
-            return self._choice.in_turn()
+            return self._choice.in_turn(is_large)
         finally:
             self._lock.release()
 
