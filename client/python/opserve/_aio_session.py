@@ -63,7 +63,7 @@ class AioSession(AnySession):
         if not entry.is_over:
             loop = asyncio.get_running_loop()
             is_over = loop.create_future()
-            entry.wake = lambda: is_over.done() or is_over.set_result(None)
+            entry.wake = lambda: None if is_over.done() else is_over.set_result(None)
             seconds = max(entry.deadline - time.monotonic(), 0)
             deadline = loop.call_later(seconds, self._expire, entry)
             try:

@@ -90,7 +90,7 @@ class _Answer:
         at = len(message) - sum(
             len(payload) + len(_frame.payload_prefix(len(payload))) for payload in payloads
         )
-        start = message[:max(at, 0)]
+        start = bytes(message[:max(at, 0)])
         if header.HasField("receipt") or _frame.append(start, payloads) != message:
             return None
         constant, contents, begin = [], [], 0

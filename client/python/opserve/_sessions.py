@@ -111,14 +111,14 @@ class Sessions:
         if not choice.current:
             if not choice.opens(now, is_large):
                 return
-            session = self._begin()
-            if session is None:
+            first = self._begin()
+            if first is None:
                 return
-            if not _open(session, deadline):
-                choice.fail_to_open(session)
-                session.stop()
+            if not _open(first, deadline):
+                choice.fail_to_open(first)
+                first.stop()
                 return
-            choice.add_first(session)
+            choice.add_first(first)
         if now >= choice.next_look:
             self._probe(deadline)
 

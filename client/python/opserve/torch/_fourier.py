@@ -25,7 +25,7 @@ _MOST = 16384  # the matrices of both steps then have 32 MiB
 
 
 def c2c(pairs: Pairs, x: Node, axes: Sequence[int], normalization: int, forward: bool) -> Node:
-    pair = pairs.of(x)
+    pair: Node = pairs.of(x)
     for axis, scale in _scales(x, axes, normalization):
         pair = _along(pairs, pair, axis, lambda one: _transform(pairs, one, scale, forward))
     return pair

@@ -50,7 +50,9 @@ class Pairs:
             tensor = make()
         self._constants += 1
         name = f"_pairs_constant{self._constants}"
-        self._graph.owning_module.register_buffer(name, tensor, persistent=False)
+        module = self._graph.owning_module
+        assert module is not None
+        module.register_buffer(name, tensor, persistent=False)
         value = self.node.meta["val"].fake_mode.from_tensor(tensor, static_shapes=True)
         return self._with_meta(self._graph.get_attr(name), value)
 
@@ -59,7 +61,7 @@ class Pairs:
         node.meta["tensor_meta"] = _extract_tensor_metadata(value)
         return node
 
-    def of(self, value: Any) -> Node:
+    def of(self, value: Any) -> Any:
         """The pair of a complex tensor."""
         if is_pair(value):
             return value.args[0]
