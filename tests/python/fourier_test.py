@@ -11,6 +11,7 @@ import pytest
 import torch
 from optim_helpers import backend, fresh  # noqa: F401
 from torch import fft
+from torch_helpers import is_torch_2_4
 
 Tensor = torch.Tensor
 
@@ -84,6 +85,8 @@ def test_a_transform_and_its_gradients_are_torchs(
     fresh: Any,  # noqa: F811
     name: str,
 ) -> None:
+    if "spectrogram" in name and is_torch_2_4:
+        pytest.skip("torch 2.4 does not take the gradient of padding by reflection apart")
     f, shapes = CASES[name]
     inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
     backend = opserve.torch.backend(client, strict=True)  # noqa: F811
