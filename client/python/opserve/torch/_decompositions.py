@@ -20,6 +20,7 @@ from opserve.torch import (
     _prefixes,
     _sampling,
     _scattered,
+    _special,
     _triangular,
     _volume_pooling,
 )
@@ -353,6 +354,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_prefixes.DECOMPOSITIONS,
     **_sampling.DECOMPOSITIONS,
     **_scattered.DECOMPOSITIONS,
+    **_special.DECOMPOSITIONS,
     **_triangular.DECOMPOSITIONS,
     **_volume_pooling.DECOMPOSITIONS,
 }
