@@ -86,7 +86,7 @@ def test_a_function_and_its_gradient_are_right(
     torch.testing.assert_close(gradient, other.float(), rtol=1e-5, atol=1e-5)
 
 
-EXTREMES = [0.0, -0.0, 1.0, 2.0, -1.0, -2.0, float("inf"), float("nan"), 3e38]
+EXTREMES = [0.0, -0.0, 1.0, 2.0, -1.0, -2.0, float("inf"), -float("inf"), float("nan"), 3e38]
 
 
 @pytest.mark.parametrize("f", [torch.lgamma, torch.digamma, torch.erfinv])
