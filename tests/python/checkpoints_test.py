@@ -15,6 +15,8 @@ import opserve.torch.optim
 import pytest
 import torch
 from integration.await_true import await_true
+from opserve import errors
+from opserve._retry import Attempts, Repeat, RetryPolicy
 from opserve.torch import _checkpoints
 from optim_helpers import fresh, take_calls  # noqa: F401
 from torch.nn import functional as F
@@ -281,6 +283,29 @@ def test_a_daemon_that_is_gone_names_saved_activations(
         with pytest.raises(opserve.OpserveError) as raised:
             losses[0].backward()
         assert raised.value.message.endswith(f"; {expected} have their newest values only there")
+
+
+def test_a_deadline_that_passed_while_the_daemon_was_away_names_saved_activations(
+    client: opserve.Client, fresh: None  # noqa: F811
+) -> None:
+    backend = opserve.torch.backend(client, strict=True)
+    run = torch.compile(Mlp(), backend=backend)
+    x, classes = CASES["mlp"].batch(0)
+    loss = F.cross_entropy(run(x), classes)
+    backend.synchronize()
+
+    def call(*_: Any) -> bytes:
+        attempts = Attempts(RetryPolicy(opserve.Retry()), 60, Repeat(), lambda error: None)
+        away = errors.make_error(grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses")
+        late = errors.make_error(grpc.StatusCode.DEADLINE_EXCEEDED, "late")
+        assert attempts.wait_after(away) is not None and attempts.wait_after(late) is None
+        raise late
+
+    real = take_calls(client, call)
+    with pytest.raises(opserve.DeadlineExceededError) as raised:
+        loss.backward()
+    take_calls(client, real)
+    assert raised.value.message.endswith(f"; {ONE_FORWARD} have their newest values only there")
 
 
 def test_a_lost_device_names_saved_activations(start_daemon: Callable[..., Any]) -> None:

@@ -38,6 +38,9 @@ _MISTAKES_AT_FIRST = (
     "Permission denied",
 )
 
+# In the outcome of a call that waited for the daemon before its last attempt.
+AWAY_AT_FIRST = "at first it was away"
+
 # How `explain` begins where the call may have run, and where it found no connection.
 _LOST = "lost the connection to the daemon"
 _UNREACHABLE = "cannot reach the daemon"
@@ -88,6 +91,15 @@ def was_cut(error: OpserveError) -> bool:
 def was_unreachable(error: OpserveError) -> bool:
     """Whether the call found no connection; of an explained error."""
     return _is_of_connection(error, _UNREACHABLE)
+
+
+def was_away_at_first(error: OpserveError) -> bool:
+    """Whether the call's deadline passed after it had waited for the daemon; of its outcome.
+
+    Its last attempt may have found a connection, or waited for one.
+    """
+    is_late = error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_daemon
+    return is_late and AWAY_AT_FIRST in error.message
 
 
 def is_mistake(error: OpserveError) -> bool:

@@ -216,7 +216,7 @@ class Attempts:
             error.add_note_of_attempts("waited for it until the deadline")
             return None
         if self._waits and isinstance(error, DeadlineExceededError):
-            error.add_note_of_attempts(f"at first it was away: {self._why_away}")
+            error.add_note_of_attempts(f"{_reachability.AWAY_AT_FIRST}: {self._why_away}")
         self._failures += 1
         is_refusal = isinstance(error, ResourceExhaustedError)
         is_repeated = (

@@ -8,7 +8,7 @@ from typing import Optional
 
 import grpc
 
-from opserve import _wire, errors
+from opserve import _reachability, _wire, errors
 from opserve.client import Client
 from opserve.resident import ResidentTensor
 from opserve.torch import _leases
@@ -62,7 +62,8 @@ def name_state(
     """
     if not entries:
         return
-    if isinstance(error, errors.UnavailableError):
+    is_away = _reachability.was_away_at_first(error)
+    if is_away or isinstance(error, errors.UnavailableError):
         if not error.from_daemon:
             error.message += f"; {_names(entries)} have their newest values only there"
     elif error.acl_error != 0:

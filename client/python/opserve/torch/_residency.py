@@ -226,8 +226,8 @@ class Residents:
 
     def _name_state(self, error: errors.OpserveError) -> None:
         """The first error of a lost device or daemon names what was there, too."""
-        is_lost = isinstance(error, (errors.InternalError, errors.UnavailableError))
-        if is_lost and error not in self._told:
+        kinds = (errors.InternalError, errors.UnavailableError, errors.DeadlineExceededError)
+        if isinstance(error, kinds) and error not in self._told:
             self._told.add(error)
             name_state(error, self._client, self._only_there(), self.lease)
 
