@@ -31,6 +31,14 @@ def mixed(x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
     return fft.irfft2(torch.nn.functional.pad(low, (0, 4, 0, 11)), s=x.shape[-2:])
 
 
+def placed(x: Tensor) -> Tensor:
+    low = fft.rfft2(x)
+    out = torch.zeros(low.shape, dtype=torch.cfloat)
+    out[..., :4, :4] = low[..., :4, :4] * 2
+    out[..., -4:, :4] = low[..., -4:, :4] * 3
+    return fft.irfft2(out, s=x.shape[-2:])
+
+
 CASES: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
     **{f"{n} numbers": (lambda x: fft.fft(x).real, [(3, n)]) for n in SIZES},
     **{f"half of {n} frequencies": (lambda x: fft.rfft(x).abs(), [(3, n)]) for n in SIZES},
@@ -60,6 +68,18 @@ CASES: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
     "a padded spectrum": (lambda x: fft.ifft(fft.fft(x), n=20).real, [(3, 8)]),
     "shifted": (lambda x: fft.fftshift(fft.fft(x)).real, [(4, 9)]),
     "reversed": (lambda x: torch.flip(fft.fft(x), [0]).imag, [(3, 8)]),
+    "and real numbers": (lambda x: (1 - (fft.rfft(x) + x[:, :5] - 2j)).abs(), [(3, 8)]),
+    "chosen": (lambda x: torch.where(x[:, :5] > 0, fft.rfft(x), x[:, :5] + 0j).imag, [(3, 8)]),
+    "ratios": (lambda x, y: (fft.rfft(x) / fft.rfft(y)).imag, [(3, 8), (3, 8)]),
+    "ratios of large numbers": (
+        lambda x, y: (fft.rfft(x * 1e30) / fft.rfft(y * 1e30)).real, [(3, 8), (3, 8)]
+    ),
+    "by a constant": (lambda x: (fft.rfft(x) / (1 + 2j)).imag, [(3, 8)]),
+    "phases": (lambda x: (fft.rfft(x) * torch.exp(1j * x[:, :5])).imag, [(3, 8)]),
+    "angles": (lambda x: torch.angle(fft.rfft(x)[:, 1:4]), [(3, 8)]),
+    "means": (lambda x: fft.rfft(x).mean(0).imag, [(3, 8)]),
+    "together": (lambda x, y: torch.cat([fft.rfft(x), fft.fft(y)], -1).imag, [(3, 8), (3, 8)]),
+    "in a part of zeros": (placed, [(2, 3, 16, 16)]),
     "divided": (lambda x: (fft.rfft(x) / 3).real, [(3, 8)]),
     "lengths of nothing": (lambda x: fft.rfft(x * 0).abs(), [(3, 8)]),
     "a filter": (

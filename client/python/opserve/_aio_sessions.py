@@ -17,8 +17,8 @@ from opserve._session_state import WHOLE, Entry
 class AioSessions:
     """Sends requests in the sessions of a client of one event loop.
 
-    What is to be done, as SessionChoice says, a task of its own does. Meanwhile requests are calls,
-    but for large ones, which may fit no call.
+    A task of its own opens sessions and sends probes, when SessionChoice says so. Meanwhile
+    requests are calls, but for large ones, which may fit no call.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class AioSessions:
                 self._loop.call_soon_threadsafe(session.cancel)
 
     def _look(self, is_large: bool) -> None:
-        """Begins what is to be done, unless that is under way."""
+        """Begins to open a session, or to send probes, if it is time to."""
         if self._looking is not None and not self._looking.done():
             return
         now = time.monotonic()

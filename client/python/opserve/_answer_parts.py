@@ -31,7 +31,7 @@ class AnswerParts:
         self._filled = end
 
     def end(self, last: _frame.Buffer) -> _frame.Buffer:
-        """The whole answer, whose rest this is."""
+        """The whole answer, of which this is the rest."""
         self.add(last)
         whole = self._start[: self._filled].toreadonly()
         return b"".join((whole, *self._rest)) if self._rest else whole

@@ -120,13 +120,13 @@ def size_with_payload(beginning: Buffer) -> int:
             tag, _, start = _field_at(beginning, start)
             if tag == _PAYLOAD_TAG[0]:
                 return start
-    except FrameError:  # as whoever reads the whole message says
+    except FrameError:  # the reader of the whole message says so
         pass
     return 0
 
 
 def _field_at(view: Buffer, start: int) -> tuple[int, int, int]:
-    """Of the field there: its tag, and where its content begins and ends. FrameError: it is none."""
+    """Of a field: its tag, and where its content begins and ends. FrameError: it is none."""
     tag, position = read_varint(view, start)
     wire_type = tag & 7
     if wire_type == _LENGTH:

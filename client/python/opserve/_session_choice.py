@@ -17,8 +17,8 @@ _PROBE_INTERVAL = 5.0
 # So long a daemon may take for its hello.
 LONGEST_OPENING = 1.0
 
-# Where the target has several addresses, connections to others are made while a first round of probes
-# meets the first one.
+# Where the target has several addresses, connections to others are made while a first round of
+# probes meets the first one.
 _FIRST_ROUNDS = 2
 
 # Of a client at once, whatever daemons call themselves.
@@ -127,7 +127,7 @@ class SessionChoice(Generic[S]):
         self.leave(probe)
 
     def avoid(self, session: S) -> bool:
-        """Leaves a session whose daemon cannot serve, unless it is the last one."""
+        """Leaves a session to a daemon that cannot serve, unless it is the last one."""
         if session not in self.current or len(self.current) == 1:
             return False
         self._avoided[session.daemon] = time.monotonic() + _PROBE_INTERVAL

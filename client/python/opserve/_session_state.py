@@ -1,4 +1,4 @@
-"""What a session is: its requests, the frames that come, and those that are to be sent."""
+"""The state of a session: its requests, and the frames that are to be sent."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class SessionState:
         return number
 
     def drop(self, entry: Entry) -> None:
-        """Ends a request whose answer is not needed."""
+        """Ends a request that needs no answer."""
         entry.is_over = True
         if entry.number in self.sent:
             self._say_cancel(entry)

@@ -20,8 +20,8 @@ _IDLE = 0.5
 class Sessions:
     """Sends requests in the sessions of a client. Thread-safe.
 
-    A thread whose request finds something to be done, as SessionChoice says, does it first.
-    Meanwhile those of others are calls.
+    The thread of a request opens sessions and sends probes first, when SessionChoice says so.
+    Meanwhile requests of other threads are calls.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Sessions:
             _process.keep_for_ever(session)
 
     def _in_turn(self, deadline: float, is_large: bool) -> tuple[Session, ...]:
-        """The sessions to be tried, after what is to be done."""
+        """The sessions to be tried, after others were opened and probes sent if it is time to."""
         now = time.monotonic()
         sessions = self._choice.in_turn(is_large)
         if sessions and now < min(self._choice.next_look, sessions[0].last_event + _IDLE):

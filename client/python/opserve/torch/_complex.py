@@ -58,14 +58,14 @@ def _replace(pairs: Pairs, node: Node) -> None:
     elif node.target in RULES_OF_REAL_RESULTS and any(map(is_complex, node.args)):
         real = _result(RULES_OF_REAL_RESULTS, pairs, node)
         if real is not None:
-            # It may be a result of the graph, whose views are the caller's.
+            # It may be a result of the graph, of which the caller makes views.
             node.replace_all_uses_with(pairs.laid_out(real, node.meta["val"]))
 
 
 def _result(
     rules: Mapping[Any, Callable[..., Node]], pairs: Pairs, node: Node
 ) -> Optional[Node]:
-    """What the node gives, complex numbers as pairs. None: no rule fits."""
+    """The node's result, of complex numbers the pair. None: no rule fits."""
     if node.target not in rules or not node.kwargs.keys() <= _ABOUT_MEMORY:
         return None
     try:
@@ -90,7 +90,7 @@ def _mul(pairs: Pairs, x: Any, y: Any) -> Node:
         x, y = y, x
     if not is_complex(y) and not isinstance(y, complex):
         factor = pairs.call(aten.unsqueeze.default, y, -1) if isinstance(y, Node) else y
-        return pairs.call(aten.mul.Tensor, pairs.of(x), factor)
+        return pairs.call(aten.mul.Tensor, _as_pair(pairs, x), factor)
     (a, b), (c, d) = pairs.parts(x), pairs.parts(y)
     real = [pairs.call(aten.mul.Tensor, *factors) for factors in ((a, c), (b, d))]
     imaginary = [pairs.call(aten.mul.Tensor, *factors) for factors in ((a, d), (b, c))]
@@ -113,20 +113,28 @@ def _conj(pairs: Pairs, x: Any) -> Node:
     return pairs.joined(real, pairs.call(aten.neg.default, imaginary))
 
 
+def _as_pair(pairs: Pairs, value: Any) -> Node:
+    """The pair of a tensor or a number, complex or not."""
+    if not isinstance(value, Node):
+        return _number(pairs, value)
+    if not is_complex(value):
+        return pairs.joined(value, pairs.call(aten.zeros_like.default, value))
+    pair: Node = pairs.of(value)
+    return pair
+
+
 def _of_both(target: Any) -> Callable[..., Node]:
-    """The rule of a function of complex tensors that does the same to both parts."""
+    """The rule of a function of numbers that does the same to both parts."""
 
     def rule(pairs: Pairs, *args: Any) -> Node:
-        return pairs.call(target, *map(pairs.of, args))
+        return pairs.call(target, *(_as_pair(pairs, one) for one in args))
 
     return rule
 
 
 def _copy(pairs: Pairs, x: Node) -> Node:
-    if not is_complex(x):
-        return pairs.joined(x, pairs.call(aten.zeros_like.default, x))
     # The pool copies nothing for clone(), so a view that is made here would be one of x.
-    return pairs.call(aten.mul.Tensor, pairs.of(x), 1)
+    return pairs.call(aten.mul.Tensor, _as_pair(pairs, x), 1)
 
 
 def _number(pairs: Pairs, value: Any) -> Node:
@@ -134,13 +142,13 @@ def _number(pairs: Pairs, value: Any) -> Node:
     return pairs.constant(lambda: torch.tensor([value.real, value.imag], dtype=dtype))
 
 
-def _where(pairs: Pairs, condition: Node, x: Node, y: Node) -> Node:
+def _where(pairs: Pairs, condition: Node, x: Any, y: Any) -> Node:
     condition = pairs.call(aten.unsqueeze.default, condition, -1)
-    return pairs.call(aten.where.self, condition, pairs.of(x), pairs.of(y))
+    return pairs.call(aten.where.self, condition, _as_pair(pairs, x), _as_pair(pairs, y))
 
 
 def _of_axes(target: Any, has_shifts: bool) -> Callable[..., Node]:
-    """The rule of a function whose last argument are axes."""
+    """The rule of a function that has axes as its last argument."""
 
     def rule(pairs: Pairs, x: Node, *args: Sequence[int]) -> Node:
         if len(args) != 1 + has_shifts:
@@ -196,11 +204,16 @@ def _t(pairs: Pairs, x: Node) -> Node:
     return _transpose(pairs, x, 0, 1) if x.meta["val"].dim() == 2 else pairs.of(x)
 
 
-def _sum(
-    pairs: Pairs, x: Node, axes: Optional[Sequence[int]], keepdim: bool = False
-) -> Node:
-    axes = axes or range(x.meta["val"].dim())  # none: all of them
-    return pairs.call(aten.sum.dim_IntList, pairs.of(x), [*map(_axis_of_pair, axes)], keepdim)
+def _reduced(target: Any) -> Callable[..., Node]:
+    """The rule of a sum or mean along axes."""
+
+    def rule(
+        pairs: Pairs, x: Node, axes: Optional[Sequence[int]], keepdim: bool = False
+    ) -> Node:
+        axes = axes or range(x.meta["val"].dim())  # none: all of them
+        return pairs.call(target, pairs.of(x), [*map(_axis_of_pair, axes)], keepdim)
+
+    return rule
 
 
 def _padded(pairs: Pairs, x: Node, padding: Sequence[int], value: Any = 0) -> Node:
@@ -216,10 +229,51 @@ def _copied_to(pairs: Pairs, x: Node, source: Any, *_: Any) -> Node:
 
 
 def _div(pairs: Pairs, x: Any, y: Any) -> Node:
-    if is_complex(y) or isinstance(y, complex):
-        raise Unknown
-    divisor = pairs.call(aten.unsqueeze.default, y, -1) if isinstance(y, Node) else y
-    return pairs.call(aten.div.Tensor, pairs.of(x), divisor)
+    x, y = _without_conj(x), _without_conj(y)
+    if not is_complex(y) and not isinstance(y, complex):
+        divisor = pairs.call(aten.unsqueeze.default, y, -1) if isinstance(y, Node) else y
+        return pairs.call(aten.div.Tensor, _as_pair(pairs, x), divisor)
+    if not isinstance(y, Node):
+        return _mul(pairs, x, 1 / y)
+    # By parts of y that are at most 1, so that no square is large.
+    sizes = [pairs.call(aten.abs.default, part) for part in pairs.parts(y)]
+    size = pairs.call(aten.unsqueeze.default, pairs.call(aten.maximum.default, *sizes), -1)
+    unit = pairs.call(aten.div.Tensor, pairs.of(y), size)
+    square = pairs.call(aten.sum.dim_IntList, pairs.call(aten.mul.Tensor, unit, unit), [-1], True)
+    conjugate = _conj(pairs, pairs.call(aten.view_as_complex.default, unit))
+    product = _mul(pairs, x, pairs.call(aten.view_as_complex.default, conjugate))
+    return pairs.call(aten.div.Tensor, pairs.call(aten.div.Tensor, product, square), size)
+
+
+def _exp(pairs: Pairs, x: Node) -> Node:
+    real, imaginary = pairs.parts(x)
+    return _polar(pairs, pairs.call(aten.exp.default, real), imaginary)
+
+
+def _rsub(pairs: Pairs, x: Any, y: Any) -> Node:
+    return pairs.call(aten.sub.Tensor, _as_pair(pairs, y), _as_pair(pairs, x))
+
+
+def _full(pairs: Pairs, shape: Sequence[Any], value: Any = 0) -> Node:
+    return pairs.call(aten.expand.default, _number(pairs, value), [*shape, 2])
+
+
+def _cat(pairs: Pairs, tensors: Sequence[Node], axis: int = 0) -> Node:
+    return pairs.call(aten.cat.default, [*map(pairs.of, tensors)], _axis_of_pair(axis))
+
+
+def _eq(pairs: Pairs, x: Node, value: Any) -> Node:
+    real, imaginary = pairs.parts(x)
+    return pairs.call(
+        aten.logical_and.default,
+        pairs.call(aten.eq.Scalar, real, value.real),
+        pairs.call(aten.eq.Scalar, imaginary, value.imag),
+    )
+
+
+def _angle(pairs: Pairs, x: Node) -> Node:
+    real, imaginary = pairs.parts(x)
+    return pairs.call(aten.atan2.default, imaginary, real)
 
 
 def _product(target: Any) -> Callable[..., Node]:
@@ -286,10 +340,18 @@ RULES: dict[Any, Callable[..., Node]] = {
     aten.permute.default: _permute,
     aten.transpose.int: _transpose,
     aten.t.default: _t,
-    aten.sum.dim_IntList: _sum,
+    aten.sum.dim_IntList: _reduced(aten.sum.dim_IntList),
+    aten.mean.dim: _reduced(aten.mean.dim),
+    aten.rsub.Scalar: _rsub,
+    aten.exp.default: _exp,
+    aten.cat.default: _cat,
+    aten.zeros.default: _full,
+    aten.full.default: _full,
     aten.constant_pad_nd.default: _padded,
     aten.copy.default: _copied_to,
     aten.div.Tensor: _div,
+    aten.div.Scalar: _div,
+    aten.zeros_like.default: _of_both(aten.zeros_like.default),
     aten.mm.default: _product(aten.mm.default),
     aten.bmm.default: _product(aten.bmm.default),
     aten.sgn.default: _sgn,
@@ -299,5 +361,7 @@ RULES: dict[Any, Callable[..., Node]] = {
 
 RULES_OF_REAL_RESULTS: dict[Any, Callable[..., Node]] = {
     aten.abs.default: _abs,
+    aten.angle.default: _angle,
+    aten.eq.Scalar: _eq,
     aten._fft_c2r.default: _fourier.c2r,
 }

@@ -122,7 +122,7 @@ def _transform(pairs: Pairs, x: Node, scale: float, forward: bool) -> Node:
 
 
 def _to_real(pairs: Pairs, x: Node, size: int, scale: float) -> Node:
-    """Inverse transform of half a spectrum, whose other half has the conjugates."""
+    """Inverse transform of half a spectrum; the other half has the conjugates."""
     *outer, count, _ = x.meta["val"].shape
     if _split(size) == 1:
         rows = pairs.view(x, [-1, count * 2])
@@ -152,7 +152,7 @@ def _angles(rows: int, columns: int, size: int, forward: bool) -> torch.Tensor:
 
 
 def _as_matrix(angles: torch.Tensor, parts: int, scale: float) -> torch.Tensor:
-    """What multiplies pairs, or real numbers, in rows: by row and column, each with its parts."""
+    """The factor of pairs, or real numbers, in rows: by row and column, each with its parts."""
     cos, sin = angles.cos() * scale, angles.sin() * scale
     by_real = torch.stack([cos, sin], -1)
     by_parts = [by_real, torch.stack([-sin, cos], -1)][:parts]

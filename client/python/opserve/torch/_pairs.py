@@ -17,7 +17,7 @@ aten = torch.ops.aten
 
 
 class Unknown(Exception):
-    """A node has no rule for what it is given."""
+    """A node has no rule for its arguments."""
 
 
 def is_complex(value: Any) -> bool:
@@ -38,7 +38,7 @@ class Pairs:
         self._constants = 0
 
     def call(self, target: Any, *args: Any, **options: Any) -> Node:
-        """A new node, with what the node that it replaces says of the model."""
+        """A new node, with the notes on the model of the node that it replaces."""
         values = torch.fx.node.map_arg(args, lambda one: one.meta["val"])
         with self.node.meta["val"].fake_mode:
             value = target(*values, **options)
