@@ -107,6 +107,8 @@ def test_a_transform_and_its_gradients_are_torchs(
 ) -> None:
     if "spectrogram" in name and is_torch_2_4:
         pytest.skip("torch 2.4 does not take the gradient of padding by reflection apart")
+    if name in ("by a constant", "phases") and is_torch_2_4:
+        pytest.skip("torch 2.4 has no gradient of products with complex constants in its graphs")
     f, shapes = CASES[name]
     inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
     backend = opserve.torch.backend(client, strict=True)  # noqa: F811
