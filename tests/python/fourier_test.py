@@ -128,6 +128,33 @@ def test_a_transform_and_its_gradients_are_torchs(
 @pytest.mark.parametrize(
     "f",
     [
+        lambda x: fft.fftn(x, dim=(1, 2)).real,
+        lambda x: fft.irfft(fft.rfft(x) * 2, n=x.shape[-1]),
+        lambda x: spectrum(x.flatten(1)).abs(),
+    ],
+    ids=["forward", "and back", "a spectrogram"],
+)
+def test_batches_of_any_size_run_on_the_pool(
+    client: opserve.Client,
+    fresh: Any,  # noqa: F811
+    f: Callable[[Tensor], Tensor],
+) -> None:
+    if is_torch_2_4:
+        pytest.skip("torch 2.4 does not take the gradient of padding by reflection apart")
+    compiled = torch.compile(f, backend=opserve.torch.backend(client, strict=True))
+    for batch in (4, 3, 5):
+        x = torch.randn(batch, 8, 128, requires_grad=True)
+        seen, expected = compiled(x), f(x)
+        weights = torch.randn_like(expected)
+        (gradient,) = torch.autograd.grad((seen * weights).sum(), x)
+        (other,) = torch.autograd.grad((expected * weights).sum(), x)
+        torch.testing.assert_close(seen, expected, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(gradient, other, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
         lambda x: fft.fft(x.double()).real,
         lambda x: fft.fft(x[:, :521]).real,
         lambda x: fft.rfft(x.repeat(1, 20)).real,

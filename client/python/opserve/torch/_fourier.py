@@ -66,13 +66,22 @@ def _scales(
 ) -> list[tuple[int, float]]:
     """The axes, none negative, with the factor that each transform has."""
     meta = x.meta["val"]
-    if meta.dtype not in (torch.float32, torch.complex64) or meta.numel() == 0:
-        raise Unknown
     shape = shape or meta.shape
-    if not all(isinstance(extent, int) for extent in shape):
+    known = [extent for extent in shape if isinstance(extent, int)]
+    if meta.dtype not in (torch.float32, torch.complex64) or 0 in known:
+        raise Unknown
+    # Views below can have one extent that is not known, as that of the batch.
+    is_known = all(isinstance(shape[axis], int) for axis in axes)
+    if not is_known or len(known) < len(shape) - 1:
         raise Unknown
     power = {0: 0.0, 1: -0.5, 2: -1.0}[normalization]
     return [(axis % len(shape), float(shape[axis]) ** power) for axis in axes]
+
+
+def _outer(x: Node, inner: int) -> list[int]:
+    """Extents before the last ones; -1: it is not known."""
+    shape = x.meta["val"].shape[:-inner]
+    return [extent if isinstance(extent, int) else -1 for extent in shape]
 
 
 def _order(rank: int, last: int) -> list[int]:
@@ -96,7 +105,8 @@ def _transform(pairs: Pairs, x: Node, scale: float, forward: bool) -> Node:
 
     A pair of the same extents.
     """
-    *outer, size, parts = x.meta["val"].shape
+    outer = _outer(x, 2)
+    size, parts = x.meta["val"].shape[-2:]
     first = _split(size)
     if first == 1:
         rows = pairs.view(x, [-1, size * parts])
@@ -123,7 +133,8 @@ def _transform(pairs: Pairs, x: Node, scale: float, forward: bool) -> Node:
 
 def _to_real(pairs: Pairs, x: Node, size: int, scale: float) -> Node:
     """Inverse transform of half a spectrum; the other half has the conjugates."""
-    *outer, count, _ = x.meta["val"].shape
+    outer = _outer(x, 2)
+    count = x.meta["val"].shape[-2]
     if _split(size) == 1:
         rows = pairs.view(x, [-1, count * 2])
         product = pairs.call(aten.mm.default, rows, pairs.constant(lambda: _from_half(size, scale)))
