@@ -131,7 +131,7 @@ absl::Status CheckMemory(const ProgramLimits& limits, const Program& program) {
     status = NeverFitsHere(
         descriptor, Reason::kAmplification,
         absl::StrCat(name, ": outputs of ", excess, " bytes from inputs of ", program.input_bytes,
-                     ", more than ", limits.max_output_ratio, " times as much"),
+                     ", more than ", limits.max_output_ratio, " times as much (max_output_ratio)"),
         name);
   }
   return AtPlace({.invocation = largest.invocation}, std::move(status));
