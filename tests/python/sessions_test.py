@@ -111,7 +111,7 @@ def connect(played, request):
         client.close()
 
 
-# What is of no concern where a task takes all events.
+# These are of no concern where a task takes all events.
 of_threads = pytest.mark.parametrize("connect", ["threads"], indirect=True)
 
 
@@ -139,7 +139,7 @@ def body_of(frame):
 def open_sessions(played, threads):
     """Has a client open a session to each of these daemons: the daemons' sides of them.
 
-    The first is that whose turn is next.
+    The first is the next in turn.
     """
 
     def open_sessions(client, names):

@@ -19,6 +19,22 @@ from opserve._session_state import AnySession, Entry, SessionState, Stage
 _LONGEST_END = 1.0
 
 
+class AioSessionCall:
+    """A request that was sent."""
+
+    def __init__(self, session: AioSession, entry: Entry) -> None:
+        self._session = session
+        self._entry = entry
+
+    async def read(self) -> Optional[_frame.Buffer]:
+        """Waits for the answer, as Entry.take_answer gives it. To be called once.
+
+        If its task is cancelled, so is the request.
+        """
+        await self._session.wait_for(self._entry)
+        return self._entry.take_answer()
+
+
 class AioSession(AnySession):
     """A stream with requests of any number of tasks of one event loop.
 
@@ -49,31 +65,29 @@ class AioSession(AnySession):
             pass
         return self.is_open
 
-    def enter(self, message: _frame.Sendable, seconds: float, trace: str) -> Optional[Entry]:
-        """Sends an ExecuteRequest, which may take so long. None: there is no place for it."""
+    def enter(
+        self, message: _frame.Sendable, seconds: float, trace: str
+    ) -> Optional[AioSessionCall]:
         entry = self._state.admit(message, seconds, trace)
         self._write()
-        return entry
+        return AioSessionCall(self, entry) if entry is not None else None
 
-    async def wait_for(self, entry: Entry) -> Optional[_frame.Buffer]:
-        """Waits for the answer, as Entry.take_answer gives it.
-
-        If its task is cancelled, so is the request.
-        """
-        if not entry.is_over:
-            loop = asyncio.get_running_loop()
-            is_over = loop.create_future()
-            entry.wake = lambda: None if is_over.done() else is_over.set_result(None)
-            seconds = max(entry.deadline - time.monotonic(), 0)
-            deadline = loop.call_later(seconds, self._expire, entry)
-            try:
-                await is_over
-            finally:
-                deadline.cancel()
-                if not entry.is_over:
-                    self._state.drop(entry)
-                    self._write()
-        return entry.take_answer()
+    async def wait_for(self, entry: Entry) -> None:
+        """Waits until the request is over. Cancelled, it cancels the request."""
+        if entry.is_over:
+            return
+        loop = asyncio.get_running_loop()
+        is_over = loop.create_future()
+        entry.wake = lambda: None if is_over.done() else is_over.set_result(None)
+        seconds = max(entry.deadline - time.monotonic(), 0)
+        deadline = loop.call_later(seconds, self._expire, entry)
+        try:
+            await is_over
+        finally:
+            deadline.cancel()
+            if not entry.is_over:
+                self._state.drop(entry)
+                self._write()
 
     def retire(self) -> None:
         self._state.leave()

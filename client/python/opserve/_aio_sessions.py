@@ -5,65 +5,43 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Optional
 
 from opserve import _frame, _process
-from opserve._aio_session import AioSession
-from opserve._session_choice import LONGEST_OPENING, SessionChoice
-from opserve._session_state import WHOLE, Entry
+from opserve._aio_session import AioSession, AioSessionCall
+from opserve._any_sessions import AnySessions
+from opserve._connection import Options
+from opserve._session_choice import LONGEST_OPENING
+from opserve._session_state import WHOLE
 
 
-class AioSessions:
+class AioSessions(AnySessions[AioSession]):
     """Sends requests in the sessions of a client of one event loop.
 
     A task of its own opens sessions and sends probes, when SessionChoice says so. Meanwhile
     requests are calls, but for large ones, which may fit no call.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], Any],
-        metadata: Callable[[], Any],
-        trace: Callable[[], str],
-        is_balanced: bool,
-    ) -> None:
-        """Arguments are those of Sessions."""
-        self._connect = connect
-        self._metadata = metadata
-        self._trace = trace
-        self._choice: SessionChoice[AioSession] = SessionChoice(is_balanced)
+    def __init__(self, connect: Callable[[], Any], options: Options) -> None:
+        """As AnySessions."""
+        super().__init__(connect, options, contextlib.nullcontext(), set())
         self._looking: Optional[asyncio.Task[None]] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None  # once there are sessions
-        self._all: set[AioSession] = set()  # that have not ended
 
-    async def enter(
-        self, message: _frame.Sendable, seconds: float
-    ) -> Optional[tuple[AioSession, Entry]]:
+    async def enter(self, message: _frame.Sendable, seconds: float) -> Optional[AioSessionCall]:
         """Sends an ExecuteRequest in a session. None: there is no place for it, make a call."""
         is_large = len(message) > WHOLE
         deadline = time.monotonic() + seconds
-        trace = None
         # If sessions have just ended, a large one goes to the next.
         for _ in range(2 if is_large else 1):
             self._look(is_large)
             if is_large and self._looking is not None and not self._choice.current:
                 await asyncio.wait((self._looking,), timeout=max(deadline - time.monotonic(), 0))
-            has_ended = False
-            for session in self._choice.in_turn(is_large):
-                if session.is_unavailable and self._choice.avoid(session):
-                    session.retire()
-                    continue
-                if trace is None:
-                    trace = self._trace()
-                entry = session.enter(message, deadline - time.monotonic(), trace)
-                if entry is not None:
-                    return session, entry
-                if not session.is_open:
-                    has_ended = True
-                    self._choice.leave(session)
-            if not has_ended:
-                break
+            sessions = self._choice.in_turn(is_large)
+            call, has_ended = self._try_each(sessions, message, deadline)
+            if call is not None or not has_ended:
+                return call
         return None
 
     async def stop(self) -> None:
@@ -75,11 +53,6 @@ class AioSessions:
             await asyncio.wait((self._looking,))
         for session in list(self._all):
             await session.stop()
-
-    def keep_after_fork(self) -> None:
-        """In a forked child: lets nothing of the parent's be freed."""
-        for session in list(self._all):
-            _process.keep_for_ever(session)
 
     def __del__(self) -> None:
         if self._loop is None or _process.is_forked():
@@ -101,7 +74,7 @@ class AioSessions:
 
     def _begin(self) -> AioSession:
         self._loop = asyncio.get_running_loop()
-        session = AioSession(self._connect(), self._metadata(), self._all.discard)
+        session = AioSession(self._connect(), self._options.credentials, self._all.discard)
         self._all.add(session)
         return session
 

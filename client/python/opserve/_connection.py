@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 import google_crc32c
 import grpc
@@ -23,6 +23,9 @@ from opserve._target import Keepalive, Target, Tls, channel_arguments, parse_tar
 from opserve._views import TensorView, memory
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedMemoryConnection, SharedRegion
+
+if TYPE_CHECKING:
+    from opserve._any_sessions import AnySessions
 
 DEFAULT_TIMEOUT = 30.0
 # Below, the cost of each message shows; above, chunks fall out of the caches.
@@ -111,6 +114,7 @@ class ClientBase:
         self._known_requests = KnownRequests()
         self._is_closed = False
         self._channel: Optional[Any] = None
+        self._sessions: Optional[AnySessions[Any]] = None
         _process.watch(self)
 
     @property
@@ -138,6 +142,8 @@ class ClientBase:
     def _after_fork_in_child(self) -> None:
         if self._channel is not None:
             _process.keep_for_ever(self._channel)
+        if self._sessions is not None:
+            self._sessions.keep_after_fork()
 
     def _begin_operator(
         self,

@@ -98,7 +98,6 @@ class Session(AnySession):
     def enter(
         self, message: _frame.Sendable, seconds: float, trace: str
     ) -> Optional[SessionCall]:
-        """Sends an ExecuteRequest, which may take so long. None: there is no place for it."""
         with self._lock:
             while self._left:
                 self._state.drop(self._left.popleft())

@@ -331,5 +331,9 @@ class AnySession(abc.ABC):
         return self._state.is_unavailable
 
     @abc.abstractmethod
+    def enter(self, message: _frame.Sendable, seconds: float, trace: str) -> Optional[Any]:
+        """Sends an ExecuteRequest, which may take so long: its call. None: there is no place."""
+
+    @abc.abstractmethod
     def retire(self) -> None:
         """Takes no more requests, and ends when those that it has are answered."""

@@ -8,67 +8,40 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Optional
 
-from opserve import _frame, _process
+from opserve import _frame
+from opserve._any_sessions import AnySessions
+from opserve._connection import Options
 from opserve._session import Session, SessionCall
-from opserve._session_choice import LONGEST_OPENING, SessionChoice
+from opserve._session_choice import LONGEST_OPENING
 from opserve._session_state import WHOLE
 
 # After so many seconds without an event the daemon may have ended unnoticed, as no thread reads.
 _IDLE = 0.5
 
 
-class Sessions:
+class Sessions(AnySessions[Session]):
     """Sends requests in the sessions of a client. Thread-safe.
 
     The thread of a request opens sessions and sends probes first, when SessionChoice says so.
     Meanwhile requests of other threads are calls.
     """
 
-    def __init__(
-        self,
-        connect: Callable[[], Any],
-        metadata: Callable[[], Any],
-        trace: Callable[[], str],
-        is_balanced: bool,
-    ) -> None:
-        """
-        Args:
-            connect: gives the channel.
-            metadata: gives that of the streams.
-            trace: gives that of the next request, a W3C traceparent or "".
-            is_balanced: as that of SessionChoice.
-        """
-        self._connect = connect
-        self._metadata = metadata
-        self._trace = trace
+    def __init__(self, connect: Callable[[], Any], options: Options) -> None:
+        """As AnySessions."""
         self._lock = threading.Lock()
-        # Guarded by it, but for SessionChoice.in_turn.
-        self._choice: SessionChoice[Session] = SessionChoice(is_balanced)
-        # Guarded by it.
-        self._all: weakref.WeakSet[Session] = weakref.WeakSet()
+        # It guards the choice, but for SessionChoice.in_turn, and the set.
+        super().__init__(connect, options, self._lock, weakref.WeakSet())
 
     def enter(self, message: _frame.Sendable, seconds: float) -> Optional[SessionCall]:
         """Sends an ExecuteRequest in a session. None: there is no place for it, make a call."""
         is_large = len(message) > WHOLE
         deadline = time.monotonic() + seconds
-        trace = None
         # A large one may fit no call: if sessions have just ended, it goes to the next.
         for _ in range(2 if is_large else 1):
-            has_ended = False
-            for session in self._in_turn(deadline, is_large):
-                if session.is_unavailable and self._avoid(session):
-                    continue
-                if trace is None:
-                    trace = self._trace()
-                call = session.enter(message, deadline - time.monotonic(), trace)
-                if call is not None:
-                    return call
-                if not session.is_open:
-                    has_ended = True
-                    with self._lock:
-                        self._choice.leave(session)
-            if not has_ended:
-                break
+            sessions = self._in_turn(deadline, is_large)
+            call, has_ended = self._try_each(sessions, message, deadline)
+            if call is not None or not has_ended:
+                return call
         return None
 
     def stop(self) -> None:
@@ -79,11 +52,6 @@ class Sessions:
             self._choice.current = ()
         for session in sessions:
             session.stop()
-
-    def keep_after_fork(self) -> None:
-        """In a forked child: lets nothing of the parent's be freed."""
-        for session in list(self._all):
-            _process.keep_for_ever(session)
 
     def _in_turn(self, deadline: float, is_large: bool) -> tuple[Session, ...]:
         """The sessions to be tried, after others were opened and probes sent if it is time to."""
@@ -124,7 +92,7 @@ class Sessions:
 
     def _begin(self) -> Optional[Session]:
         try:
-            session = Session(self._connect(), self._metadata())
+            session = Session(self._connect(), self._options.credentials)
         except (AttributeError, TypeError):  # another gRPC
             self._choice.is_given_up = True
             return None
@@ -146,13 +114,6 @@ class Sessions:
                 probe.retire()
         if choice.current:
             choice.end_probes(time.monotonic())
-
-    def _avoid(self, session: Session) -> bool:
-        with self._lock:
-            is_left = self._choice.avoid(session)
-        if is_left:
-            session.retire()
-        return is_left
 
 
 def _open(session: Session, deadline: float) -> bool:

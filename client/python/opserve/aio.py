@@ -75,12 +75,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         super().__init__(options)
         self._sessions: Optional[AioSessions] = None
         if session:
-            self._sessions = AioSessions(
-                self._connect,
-                lambda: options.credentials,
-                lambda: options.trace,
-                options.target.is_balanced,
-            )
+            self._sessions = AioSessions(self._connect, options)
 
     async def execute(
         self,
@@ -259,11 +254,6 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
             )
         return self._channel
 
-    def _after_fork_in_child(self) -> None:
-        super()._after_fork_in_child()
-        if self._sessions is not None:
-            self._sessions.keep_after_fork()
-
     async def _run_request(
         self,
         message: _frame.Sendable,
@@ -280,8 +270,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
                 entered = await self._sessions.enter(message, time_left) if self._sessions else None
                 if entered is None:
                     break
-                session, entry = entered
-                answer = await session.wait_for(entry)
+                answer = await entered.read()
                 if answer is not None:
                     return answer
                 time_left -= time.monotonic() - started

@@ -127,12 +127,7 @@ class Client(_connection.ClientBase, Operators[Any]):
         self._minder = CallMinder()
         self._sessions: Optional[Sessions] = None
         if session:
-            self._sessions = Sessions(
-                self._connect,
-                lambda: options.credentials,
-                lambda: options.trace,
-                options.target.is_balanced,
-            )
+            self._sessions = Sessions(self._connect, options)
 
     def execute(
         self,
@@ -399,11 +394,6 @@ class Client(_connection.ClientBase, Operators[Any]):
             one.put(None)
         if channel is not None:
             channel.close()
-
-    def _after_fork_in_child(self) -> None:
-        super()._after_fork_in_child()
-        if self._sessions is not None:
-            self._sessions.keep_after_fork()
 
     def _put_when_closed(self, waiting: queue.SimpleQueue[Any]) -> None:
         """None comes into the queue when the client is closed; at once if it is."""

@@ -84,6 +84,20 @@ def _polar(pairs: Pairs, length: Node, angle: Node) -> Node:
     )
 
 
+def _product(target: Any) -> Callable[..., Node]:
+    """The rule of a product of complex numbers, or of their matrices."""
+
+    def rule(pairs: Pairs, x: Any, y: Any) -> Node:
+        (a, b), (c, d) = pairs.parts(x), pairs.parts(y)
+        real = [pairs.call(target, *factors) for factors in ((a, c), (b, d))]
+        imaginary = [pairs.call(target, *factors) for factors in ((a, d), (b, c))]
+        return pairs.joined(
+            pairs.call(aten.sub.Tensor, *real), pairs.call(aten.add.Tensor, *imaginary)
+        )
+
+    return rule
+
+
 def _mul(pairs: Pairs, x: Any, y: Any) -> Node:
     x, y = _without_conj(x), _without_conj(y)
     if not is_complex(x):
@@ -91,12 +105,7 @@ def _mul(pairs: Pairs, x: Any, y: Any) -> Node:
     if not is_complex(y) and not isinstance(y, complex):
         factor = pairs.call(aten.unsqueeze.default, y, -1) if isinstance(y, Node) else y
         return pairs.call(aten.mul.Tensor, _as_pair(pairs, x), factor)
-    (a, b), (c, d) = pairs.parts(x), pairs.parts(y)
-    real = [pairs.call(aten.mul.Tensor, *factors) for factors in ((a, c), (b, d))]
-    imaginary = [pairs.call(aten.mul.Tensor, *factors) for factors in ((a, d), (b, c))]
-    return pairs.joined(
-        pairs.call(aten.sub.Tensor, *real), pairs.call(aten.add.Tensor, *imaginary)
-    )
+    return _product(aten.mul.Tensor)(pairs, x, y)
 
 
 def _without_conj(value: Any) -> Any:
@@ -274,20 +283,6 @@ def _eq(pairs: Pairs, x: Node, value: Any) -> Node:
 def _angle(pairs: Pairs, x: Node) -> Node:
     real, imaginary = pairs.parts(x)
     return pairs.call(aten.atan2.default, imaginary, real)
-
-
-def _product(target: Any) -> Callable[..., Node]:
-    """The rule of a product of complex matrices."""
-
-    def rule(pairs: Pairs, x: Node, y: Node) -> Node:
-        (a, b), (c, d) = pairs.parts(x), pairs.parts(y)
-        real = [pairs.call(target, *factors) for factors in ((a, c), (b, d))]
-        imaginary = [pairs.call(target, *factors) for factors in ((a, d), (b, c))]
-        return pairs.joined(
-            pairs.call(aten.sub.Tensor, *real), pairs.call(aten.add.Tensor, *imaginary)
-        )
-
-    return rule
 
 
 def _abs(pairs: Pairs, x: Node) -> Node:

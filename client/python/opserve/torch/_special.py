@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,6 +16,16 @@ aten = torch.ops.aten
 
 # From here on the series below are exact in float32; smaller arguments are moved up.
 _FROM = 6
+
+
+def _in_float32(f: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Any]:
+    """The decomposition of a function that is computed in float32, and rounded once."""
+
+    @functools.wraps(f)
+    def computed(x: Tensor) -> Any:
+        return f(x.float()).to(x.dtype) if x.dtype in DTYPES else NotImplemented
+
+    return computed
 
 
 def _moved(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -28,10 +40,8 @@ def _sin_of_turns(x: Tensor) -> tuple[Tensor, Tensor]:
     return part.sin(), part.cos()
 
 
-def _lgamma(x: Tensor) -> Any:
-    if x.dtype not in DTYPES:
-        return NotImplemented
-    values = x.float()
+@_in_float32
+def _lgamma(values: Tensor) -> Tensor:
     is_negative = values <= 0
     positive = torch.where(is_negative, 1 - values, values)
     is_small, small, large = _moved(positive)
@@ -46,16 +56,14 @@ def _lgamma(x: Tensor) -> Any:
     result = result - torch.where(is_small, product, 1).log()
     reflected = math.log(math.pi) - _sin_of_turns(values)[0].abs().log() - result
     result = torch.where(is_negative, reflected, result)
-    return torch.where(values.isinf(), math.inf, result).to(x.dtype)
+    return torch.where(values.isinf(), math.inf, result)
 
 
-def _digamma(x: Tensor) -> Any:
-    if x.dtype not in DTYPES:
-        return NotImplemented
-    values = x.float()
+@_in_float32
+def _digamma(values: Tensor) -> Tensor:
     is_negative = values < 0
     positive = torch.where(is_negative, 1 - values, values)
-    _, small, large = _moved(positive)
+    is_small, small, large = _moved(positive)
     below = small.reciprocal()
     for i in range(1, _FROM):
         below = below + (small + i).reciprocal()
@@ -63,21 +71,17 @@ def _digamma(x: Tensor) -> Any:
     square = inverse * inverse
     result = large.log() - 0.5 * inverse
     result = result - square * (1 / 12 - square * (1 / 120 - square / 252))
-    result = torch.where(positive < _FROM, result - below, result)
+    result = torch.where(is_small, result - below, result)
     sin, cos = _sin_of_turns(values)
     reflected = torch.where(sin == 0, math.nan, result - math.pi * cos / sin)
-    return torch.where(is_negative, reflected, result).to(x.dtype)
+    return torch.where(is_negative, reflected, result)
 
 
-def _polygamma(n: int, x: Tensor) -> Any:
-    if n == 0:
-        return _digamma(x)
-    if n != 1 or x.dtype not in DTYPES:
-        return NotImplemented
-    values = x.float()
+@_in_float32
+def _trigamma(values: Tensor) -> Tensor:
     is_negative = values <= 0
     positive = torch.where(is_negative, 1 - values, values)
-    _, small, large = _moved(positive)
+    is_small, small, large = _moved(positive)
     below = small.reciprocal().square()
     for i in range(1, _FROM):
         below = below + (small + i).reciprocal().square()
@@ -85,15 +89,14 @@ def _polygamma(n: int, x: Tensor) -> Any:
     square = inverse * inverse
     result = inverse + 0.5 * square
     result = result + inverse * square * (1 / 6 - square * (1 / 30 - square / 42))
-    result = torch.where(positive < _FROM, result + below, result)
+    result = torch.where(is_small, result + below, result)
     reflected = (math.pi / _sin_of_turns(values)[0]).square() - result
-    return torch.where(is_negative, reflected, result).to(x.dtype)
+    return torch.where(is_negative, reflected, result)
 
 
-def _erfinv(x: Tensor) -> Any:
-    if x.dtype not in DTYPES:
-        return NotImplemented
-    size = x.float().abs()
+@_in_float32
+def _erfinv(values: Tensor) -> Tensor:
+    size = values.abs()
     rest = 1 - size
     # Winitzki's approximation, to a few thousandths.
     logarithm = (rest * (1 + size)).log()
@@ -104,7 +107,12 @@ def _erfinv(x: Tensor) -> Any:
     step = excess * (0.5 * math.sqrt(math.pi)) * (y * y).exp()
     y = y - step / (1 + y * step)
     y = torch.where(size == 1, math.inf, torch.where(size == 0, 0, y))
-    return torch.where(x < 0, -y, y).to(x.dtype)
+    return torch.where(values < 0, -y, y)
+
+
+def _polygamma(n: int, x: Tensor) -> Any:
+    known = {0: _digamma, 1: _trigamma}
+    return known[n](x) if n in known else NotImplemented
 
 
 DECOMPOSITIONS = {
