@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/strided.h"
 #include "kernels/cpu/tasks.h"
 #include "kernels/cpu/transpose.h"
 
@@ -86,6 +87,12 @@ void CopyPlane(const T* from, const Plane& plane, T* to) {
       const T* source = from + i * rows.from;
       T* target = to + i * rows.to;
       for (int64_t j = 0; j < columns.extent; ++j) target[j] = Copied(source[-j]);
+    }
+  } else if (kHasEven<T> && columns.to == 1 && columns.from == 2) {
+    if constexpr (kHasEven<T>) {
+      for (int64_t i = 0; i < rows.extent; ++i) {
+        CopyEven(from + i * rows.from, columns.extent, to + i * rows.to);
+      }
     }
   } else {
     for (int64_t i0 = 0; i0 < rows.extent; i0 += kBlockSide) {

@@ -5,38 +5,19 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/cpu/depthwise_plan.h"
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/narrow_depthwise.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
 namespace {
 
-// Lines of an image that are in memory as float at a time, and elements of a window.
-constexpr int64_t kMostLineElements = int64_t{64} << 10;
-constexpr int64_t kMostTaps = 256;
 // Vectors of a strip of results, in one line or several: reading it goes beyond the line.
 constexpr int64_t kMostVectors = 4;
-// Products of a task.
-constexpr int64_t kTaskProducts = int64_t{1} << 21;
 // Vectors whose sums are float.
 constexpr int64_t kBlockVectors = 32;
-
-FloatVector Load(const float* from) {
-  FloatVector vector;
-  std::memcpy(&vector, from, sizeof(vector));
-  return vector;
-}
-
-// The axes y and x of a tensor.
-struct Axes {
-  explicit Axes(const Layout& layout)
-      : extents{layout.rank > 3 ? layout.shape[2] : 1, layout.shape[layout.rank - 1]},
-        strides{layout.rank > 3 ? layout.strides[2] : 0, layout.strides[layout.rank - 1]} {}
-
-  Plane extents;
-  Plane strides;
-};
 
 bool IsSinglePrecision(const TensorRef& tensor) {
   return !tensor.is_given() ||
@@ -51,18 +32,18 @@ struct LinePlan {
         part_elements((results[1] - 1) +
                       (windows.extents[1] - 1) * windows.dilation[1] / windows.stride[1] + 2 +
                       kMostVectors / result_lines * kLanes),
-        lines((windows.extents[0] - 1) * windows.dilation[0] + 1 +
-              (result_lines - 1) * windows.stride[0]) {}
+        lines(std::bit_ceil<uint64_t>((windows.extents[0] - 1) * windows.dilation[0] + 1 +
+                                      (result_lines - 1) * windows.stride[0])) {}
 
   int64_t line_elements() const { return parts * part_elements; }
   bool fits() const {
-    return parts <= kMostLineElements && part_elements <= kMostLineElements &&
-           lines <= kMostLineElements && line_elements() <= kMostLineElements / lines;
+    return parts <= kMostImageElements && part_elements <= kMostImageElements &&
+           lines <= kMostImageElements && line_elements() <= kMostImageElements / lines;
   }
 
   int64_t parts;
   int64_t part_elements;
-  int64_t lines;  // that are seen at a time
+  int64_t lines;  // at least those that are seen at a time; a power of two
 };
 
 // The lines of one image, read as they are needed.
@@ -86,11 +67,13 @@ class Lines {
     loaded_ = std::max(loaded_, end);
   }
 
-  const float* Line(int64_t y) const { return memory_ + y % plan_.lines * plan_.line_elements(); }
+  const float* Line(int64_t y) const { return memory_ + Place(y); }
 
  private:
+  int64_t Place(int64_t y) const { return (y & (plan_.lines - 1)) * plan_.line_elements(); }
+
   void LoadLine(int64_t y) {
-    float* line = memory_ + y % plan_.lines * plan_.line_elements();
+    float* line = memory_ + Place(y);
     const int64_t place = y - images_.begin[0];
     const int64_t step = images_.step[0];
     if (place < 0 || place % step != 0 || place / step >= axes_.extents[0]) {
@@ -124,7 +107,7 @@ class Lines {
   }
 
   const ZeroedImages& images_;
-  const Axes axes_;
+  const PlaneAxes axes_;
   const LinePlan& plan_;
   float* const memory_;
   const void* address_ = nullptr;
@@ -144,18 +127,9 @@ Pointer AddressOf(const TensorRef& tensor, Pointer const* addresses, int64_t off
   return static_cast<Byte*>(addresses[tensor.address]) + offset * ElementBytes(tensor.layout.dtype);
 }
 
-struct Convolution {
-  ZeroedImages images;
-  DepthwiseWindows windows;
-  TensorRef weight;
-  bool is_backwards;
-  TensorRef bias;
-  TensorRef out;
-};
-
 // kRows lines of results, kVectors vectors of each, from line y and place x on.
 template <int kRows, int kVectors>
-void ConvolveStrip(const Convolution& convolution, const Lines& lines, const int64_t* taps,
+void ConvolveStrip(const DepthwiseConvolution& convolution, const Lines& lines, const int64_t* taps,
                    const float* weights, float bias, int64_t y, int64_t x, float* results,
                    int64_t pitch) {
   const DepthwiseWindows& windows = convolution.windows;
@@ -175,7 +149,7 @@ void ConvolveStrip(const Convolution& convolution, const Lines& lines, const int
       for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 4
         for (int k = 0; k < kVectors; ++k) {
-          sums[row][k] += weight * Load(seen[row] + tap + k * kLanes);
+          sums[row][k] += weight * LoadVector(seen[row] + tap + k * kLanes);
         }
       }
     }
@@ -187,11 +161,11 @@ void ConvolveStrip(const Convolution& convolution, const Lines& lines, const int
 
 // One image of one channel.
 template <int kRows, int kVectors>
-void ConvolveImage(const Convolution& convolution, Lines& lines, const int64_t* taps,
+void ConvolveImage(const DepthwiseConvolution& convolution, Lines& lines, const int64_t* taps,
                    const float* weights, float bias, void* out, const TaskRunner& runner) {
   constexpr int64_t kWidth = kVectors * kLanes;
   const DepthwiseWindows& windows = convolution.windows;
-  const Axes axes(convolution.out.layout);
+  const PlaneAxes axes(convolution.out.layout);
   const int64_t reach = (windows.extents[0] - 1) * windows.dilation[0] + 1;
   float results[kRows * kWidth];
   for (int64_t y = 0; y < axes.extents[0]; y += kRows) {
@@ -217,30 +191,34 @@ void ConvolveImage(const Convolution& convolution, Lines& lines, const int64_t* 
 // compute at a time.
 int64_t RowsOfStrip(int64_t width) { return width > 2 * kLanes ? 1 : width > kLanes ? 2 : 4; }
 
-void ConvolveImages(const Convolution& convolution, const LinePlan& plan, int64_t begin,
+void ConvolveImages(const DepthwiseConvolution& convolution, const LinePlan& plan, int64_t begin,
                     int64_t end, const void* const* inputs, void* const* outputs,
                     const TaskRunner& runner) {
-  alignas(64) float memory[kMostLineElements];
+  alignas(64) float memory[kMostImageElements];
   float weights[kMostTaps];
   int64_t taps[kMostTaps];
   const DepthwiseWindows& windows = convolution.windows;
   const Layout& from = convolution.images.tensor.layout;
   const Layout& to = convolution.out.layout;
   const Layout& weight = convolution.weight.layout;
-  const Axes axes(weight);
+  const PlaneAxes axes(weight);
   const int64_t num_taps = windows.extents[0] * windows.extents[1];
   for (int64_t j = 0; j < windows.extents[1]; ++j) taps[j] = TapOffset(windows, plan, j);
   Lines lines(convolution.images, plan, memory);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t image = unit / to.shape[1];
     const int64_t channel = unit % to.shape[1];
-    for (int64_t tap = 0; tap < num_taps; ++tap) {
-      const int64_t k = convolution.is_backwards ? num_taps - 1 - tap : tap;
-      weights[tap] =
-          LoadNumber<float>(weight.dtype, inputs[convolution.weight.address],
-                            channel * weight.strides[0] + k / windows.extents[1] * axes.strides[0] +
-                                k % windows.extents[1] * axes.strides[1]);
-    }
+    VisitAnyElement(weight.dtype, [&]<typename Element>(Element) {
+      const auto* elements = static_cast<const Element*>(inputs[convolution.weight.address]) +
+                             channel * weight.strides[0];
+      for (int64_t i = 0; i < windows.extents[0]; ++i) {
+        for (int64_t j = 0; j < windows.extents[1]; ++j) {
+          const int64_t tap = i * windows.extents[1] + j;
+          weights[convolution.is_backwards ? num_taps - 1 - tap : tap] =
+              NumberOf<float>(elements[i * axes.strides[0] + j * axes.strides[1]]);
+        }
+      }
+    });
     const float bias =
         convolution.bias.is_given()
             ? LoadNumber<float>(convolution.bias.layout.dtype, inputs[convolution.bias.address],
@@ -271,15 +249,15 @@ void AddLine(const float* gradient, const float* seen, const int64_t* taps, int6
   FloatVector parts[kTaps];
   for (int j = 0; j < kTaps; ++j) parts[j] = sums[j];
   for (int64_t k = 0; k < num_vectors - 1; ++k) {
-    const FloatVector factor = Load(gradient + k * kLanes);
+    const FloatVector factor = LoadVector(gradient + k * kLanes);
 #pragma GCC unroll 4
-    for (int j = 0; j < kTaps; ++j) parts[j] += factor * Load(seen + taps[j] + k * kLanes);
+    for (int j = 0; j < kTaps; ++j) parts[j] += factor * LoadVector(seen + taps[j] + k * kLanes);
   }
   // Where there is no gradient an infinity may be seen.
   const int64_t last = (num_vectors - 1) * kLanes;
-  const FloatVector factor = Load(gradient + last);
+  const FloatVector factor = LoadVector(gradient + last);
   for (int j = 0; j < kTaps; ++j) {
-    const auto bits = std::bit_cast<IntVector>(Load(seen + taps[j] + last)) & mask;
+    const auto bits = std::bit_cast<IntVector>(LoadVector(seen + taps[j] + last)) & mask;
     parts[j] += factor * std::bit_cast<FloatVector>(bits);
   }
   for (int j = 0; j < kTaps; ++j) sums[j] = parts[j];
@@ -318,7 +296,7 @@ void SumChannel(const WeightGradient& plan, const LinePlan& line_plan, int64_t c
   const DepthwiseWindows& windows = plan.windows;
   const Layout& from = plan.images.tensor.layout;
   const Layout& gradient = plan.gradient.layout;
-  const Axes axes(gradient);
+  const PlaneAxes axes(gradient);
   const int64_t num_taps = windows.extents[0] * windows.extents[1];
   const int64_t num_vectors = CeilDivide(axes.extents[1], kLanes);
   int64_t taps[kMostTaps];
@@ -367,7 +345,7 @@ void SumChannel(const WeightGradient& plan, const LinePlan& line_plan, int64_t c
     }
   }
   add_up();
-  const Axes to(plan.out.layout);
+  const PlaneAxes to(plan.out.layout);
   for (int64_t tap = 0; tap < num_taps; ++tap) {
     double total = 0;
     for (int i = 0; i < kLanes; ++i) total += totals[tap][i];
@@ -377,26 +355,22 @@ void SumChannel(const WeightGradient& plan, const LinePlan& line_plan, int64_t c
   }
 }
 
-// Units of `products` each, in tasks.
-int64_t UnitsPerTask(int64_t products) {
-  return std::max<int64_t>(1, kTaskProducts / std::max<int64_t>(1, products));
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> MakeDepthwise(const ZeroedImages& images, const DepthwiseWindows& windows,
                                       const TensorRef& weight, bool is_backwards,
                                       const TensorRef& bias, const TensorRef& out) {
-  const Axes results(out.layout);
+  const PlaneAxes results(out.layout);
   const int64_t num_taps = windows.extents[0] * windows.extents[1];
   const LinePlan plan(windows, results.extents, RowsOfStrip(results.extents[1]));
   if (num_taps == 0 || num_taps > kMostTaps || !plan.fits()) return nullptr;
   for (const TensorRef& tensor : {images.tensor, weight, bias, out}) {
     if (!IsSinglePrecision(tensor)) return nullptr;
   }
-  const Convolution convolution{images, windows, weight, is_backwards, bias, out};
+  const DepthwiseConvolution convolution{images, windows, weight, is_backwards, bias, out};
   const int64_t units = out.layout.shape[0] * out.layout.shape[1];
   const int64_t places = results.extents[0] * results.extents[1];
+  if (auto kernel = MakeNarrowDepthwise(convolution); kernel != nullptr) return kernel;
   const int64_t per_task = UnitsPerTask(places * num_taps);
   return MakePlannedKernel(
       units * places * num_taps, 0,
@@ -412,7 +386,7 @@ std::unique_ptr<Kernel> MakeDepthwise(const ZeroedImages& images, const Depthwis
 std::unique_ptr<Kernel> MakeDepthwiseWeight(const ZeroedImages& images,
                                             const DepthwiseWindows& windows,
                                             const TensorRef& gradient, const TensorRef& out) {
-  const Axes places(gradient.layout);
+  const PlaneAxes places(gradient.layout);
   const int64_t num_taps = windows.extents[0] * windows.extents[1];
   const LinePlan plan(windows, places.extents, /*result_lines=*/1);
   if (num_taps == 0 || num_taps > kMostTaps || !plan.fits()) return nullptr;
@@ -430,7 +404,7 @@ std::unique_ptr<Kernel> MakeDepthwiseWeight(const ZeroedImages& images,
                                        void* /*workspace*/, TaskRunner& runner) {
         RunTasks(runner, CeilDivide(channels, per_task), [&](int64_t task) {
           // The line of the gradient is no longer than one of the images.
-          alignas(64) float memory[2 * kMostLineElements];
+          alignas(64) float memory[2 * kMostImageElements];
           for (int64_t c = task * per_task; c < std::min((task + 1) * per_task, channels); ++c) {
             SumChannel(sums, plan, c, inputs, outputs, runner, memory);
           }

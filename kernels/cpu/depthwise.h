@@ -1,6 +1,7 @@
 // Convolutions of groups with one channel each, and the gradients of their windows. A product of
 // matrices would have one row for each group; here lines of an image are multiplied by one weight
-// at a time, and lines of results stay in registers.
+// at a time, and lines of results stay in registers; of narrow images, one place of several
+// channels at a time.
 #pragma once
 
 #include <array>

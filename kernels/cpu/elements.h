@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/kernel.h"
+#include "kernels/cpu/strided.h"
 
 namespace opserve::kernels {
 
@@ -112,6 +113,9 @@ void LoadRun(const Element* first, int64_t stride, int64_t count, C* __restrict 
     const C number = NumberOf<C>(*first);
     for (int64_t i = 0; i < count; ++i) numbers[i * pitch] = number;
   } else {
+    if constexpr (std::is_same_v<C, Element> && kHasEven<C>) {
+      if (stride == 2 && pitch == 1) return CopyEven(first, count, numbers);
+    }
     for (int64_t i = 0; i < count; ++i) numbers[i * pitch] = NumberOf<C>(first[i * stride]);
   }
 }

@@ -9,14 +9,18 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/strided.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
 namespace {
 
-// The largest tile of the result: both factors are packed once for all of it.
+// The largest tile of the result: both factors are packed once for all of it. Narrower ones may be
+// higher, but have no more elements.
 constexpr int64_t kTileRows = 384;
 constexpr int64_t kTileColumns = 256;
+constexpr int64_t kLeastTileColumns = 64;
+constexpr int64_t kMostTileRows = kTileRows * kTileColumns / kLeastTileColumns;
 // The depth, and the rows of the left factor, that are packed at a time: what is packed stays in
 // the second-level cache.
 constexpr int64_t kBlockDepth = 256;
@@ -54,86 +58,93 @@ bool AreNeighbours(const int64_t* offsets, int64_t count) {
   return true;
 }
 
-// Four floats of each of four lines become four rows of `out`, which are `stride` apart.
-void Transpose(const float* a, const float* b, const float* c, const float* d, float* out,
-               int64_t stride) {
-  typedef float Quad __attribute__((vector_size(16)));
-  Quad lines[4];
-  std::memcpy(&lines[0], a, sizeof(Quad));
-  std::memcpy(&lines[1], b, sizeof(Quad));
-  std::memcpy(&lines[2], c, sizeof(Quad));
-  std::memcpy(&lines[3], d, sizeof(Quad));
-  const Quad low_ab = __builtin_shufflevector(lines[0], lines[1], 0, 4, 1, 5);
-  const Quad low_cd = __builtin_shufflevector(lines[2], lines[3], 0, 4, 1, 5);
-  const Quad high_ab = __builtin_shufflevector(lines[0], lines[1], 2, 6, 3, 7);
-  const Quad high_cd = __builtin_shufflevector(lines[2], lines[3], 2, 6, 3, 7);
-  const Quad rows[4] = {__builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5),
-                        __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7),
-                        __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5),
-                        __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7)};
-  for (int i = 0; i < 4; ++i) std::memcpy(out + i * stride, &rows[i], sizeof(Quad));
+// The lines become the columns of `out`, whose rows are `stride` apart.
+void Transpose(Elements<float, 4> a, Elements<float, 4> b, Elements<float, 4> c,
+               Elements<float, 4> d, float* out, int64_t stride) {
+  const Elements<float, 4> low_ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Elements<float, 4> low_cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Elements<float, 4> high_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Elements<float, 4> high_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Elements<float, 4> rows[4] = {__builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5),
+                                      __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7),
+                                      __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5),
+                                      __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7)};
+  for (int i = 0; i < 4; ++i) std::memcpy(out + i * stride, &rows[i], sizeof(rows[i]));
 }
 
-// A strip of kWidth lines whose elements are neighbours: packed[k * kWidth + i] is element k of
+// A strip of kWidth lines whose elements are kStride apart: packed[k * kWidth + i] is element k of
 // line i.
-template <int kWidth>
+template <int kWidth, int kStride>
 void PackLines(const float* elements, const int64_t* lines, int64_t depth, float* packed) {
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
     int i = 0;
     for (; i + 4 <= kWidth; i += 4) {
-      const float* first = elements + k;
-      Transpose(first + lines[i], first + lines[i + 1], first + lines[i + 2], first + lines[i + 3],
-                packed + k * kWidth + i, kWidth);
+      const float* first = elements + k * kStride;
+      Transpose(LoadStrided<kStride, 4>(first + lines[i]),
+                LoadStrided<kStride, 4>(first + lines[i + 1]),
+                LoadStrided<kStride, 4>(first + lines[i + 2]),
+                LoadStrided<kStride, 4>(first + lines[i + 3]), packed + k * kWidth + i, kWidth);
     }
     for (; i < kWidth; ++i) {
-      for (int j = 0; j < 4; ++j) packed[(k + j) * kWidth + i] = elements[lines[i] + k + j];
+      for (int j = 0; j < 4; ++j) {
+        packed[(k + j) * kWidth + i] = elements[lines[i] + (k + j) * kStride];
+      }
     }
   }
   for (; k < depth; ++k) {
-    for (int i = 0; i < kWidth; ++i) packed[k * kWidth + i] = elements[lines[i] + k];
+    for (int i = 0; i < kWidth; ++i) packed[k * kWidth + i] = elements[lines[i] + k * kStride];
   }
 }
 
-// Lines that lie side by side: `count` of them from line `begin` on.
-struct LineRun {
-  int begin;
-  int count;
+// Offsets that are equally far apart: `count` of them from position `begin` on.
+struct OffsetRun {
+  int64_t begin;
+  int64_t count;
+  int64_t stride;
 };
 
-// Finds the runs of a strip's lines. 0: they are too short to be worth it.
-constexpr int kMostRuns = 8;
-int FindRuns(const int64_t* lines, int count, LineRun* runs) {
-  constexpr int kLeastLines = 4;  // of a run, on average
-  int num_runs = 0;
-  for (int i = 0; i < count; ++i) {
-    if (i > 0 && lines[i] == lines[i - 1] + 1) {
-      ++runs[num_runs - 1].count;
-    } else if (num_runs == kMostRuns) {
-      return 0;
-    } else {
-      runs[num_runs++] = {i, 1};
+// Finds the runs of offsets: as many as `most`, else none.
+int64_t FindRuns(const int64_t* offsets, int64_t count, int64_t most, OffsetRun* runs) {
+  int64_t num_runs = 0;
+  for (int64_t i = 0; i < count;) {
+    if (num_runs == most) return 0;
+    OffsetRun run{i, 1, 1};
+    if (i + 1 < count) run.stride = offsets[i + 1] - offsets[i];
+    while (i + run.count < count && offsets[i + run.count] == offsets[i] + run.count * run.stride) {
+      ++run.count;
     }
+    runs[num_runs++] = run;
+    i += run.count;
   }
-  return num_runs * kLeastLines <= count ? num_runs : 0;
+  return num_runs;
 }
 
-// to[i] = from[i], a few at a time and the last ones, if they are fewer, once more.
+// Elements of a run, on average, that make it worth being looked at as one.
+constexpr int64_t kLeastRun = 4;
+
+// to[i] = from[i * stride]
 template <typename C, typename Element>
-[[gnu::always_inline]] inline void CopyNeighbours(const Element* from, int count, C* to) {
+[[gnu::always_inline]] inline void CopyRun(const Element* from, int64_t stride, int64_t count,
+                                           C* to) {
   const auto copy = [&](auto width) {
     constexpr int kWidth = width;
-    for (int i = 0; i + kWidth <= count; i += kWidth) {
+    const auto copy_from = [&](int64_t i) {
       for (int j = 0; j < kWidth; ++j) to[i + j] = NumberOf<C>(from[i + j]);
-    }
-    for (int j = count - kWidth; j < count; ++j) to[j] = NumberOf<C>(from[j]);
+    };
+    // The last ones, if they are fewer, once more.
+    for (int64_t i = 0; i + kWidth <= count; i += kWidth) copy_from(i);
+    if (count % kWidth != 0) copy_from(count - kWidth);
   };
-  if (count >= 8) {
+  if constexpr (std::is_same_v<Element, C> && kHasEven<C>) {
+    if (stride == 2) return CopyEven(from, count, to);
+  }
+  if (stride == 1 && count >= 8) {
     copy(std::integral_constant<int, 8>());
-  } else if (count >= 4) {
+  } else if (stride == 1 && count >= 4) {
     copy(std::integral_constant<int, 4>());
   } else {
-    for (int i = 0; i < count; ++i) to[i] = NumberOf<C>(from[i]);
+    for (int64_t i = 0; i < count; ++i) to[i] = NumberOf<C>(from[i * stride]);
   }
 }
 
@@ -145,74 +156,114 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
           int64_t num_lines, const int64_t* steps, int64_t depth, C* packed) {
   VisitAnyElement(operand.dtype, [&]<typename Element>(Element) {
     const auto* elements = static_cast<const Element*>(address);
-    const bool steps_are_neighbours = AreNeighbours(steps, depth);
+    OffsetRun step_runs[kBlockDepth];
+    const int64_t num_step_runs = FindRuns(steps, depth, depth / kLeastRun, step_runs);
+    const bool steps_are_neighbours = num_step_runs == 1 && step_runs[0].stride == 1;
     for (int64_t begin = 0; begin < num_lines; begin += kWidth) {
-      const int count = static_cast<int>(std::min<int64_t>(kWidth, num_lines - begin));
+      const int64_t count = std::min<int64_t>(kWidth, num_lines - begin);
       C* strip = packed + begin * depth;
-      const bool is_whole = count == kWidth;
-      if (!is_whole) std::fill_n(strip, kWidth * depth, C{0});
+      // What is missing of the last strip's lines are its last line once more.
+      int64_t firsts[kWidth];
+      for (int64_t i = 0; i < kWidth; ++i) firsts[i] = lines[begin + std::min(i, count - 1)];
       // The common layouts have loops of their own, which the compiler turns into vectors.
-      if (is_whole && AreNeighbours(lines + begin, kWidth)) {
+      if (AreNeighbours(firsts, kWidth)) {
         for (int64_t k = 0; k < depth; ++k) {
-          const Element* first = elements + lines[begin] + steps[k];
+          const Element* first = elements + firsts[0] + steps[k];
           for (int i = 0; i < kWidth; ++i) strip[k * kWidth + i] = NumberOf<C>(first[i]);
         }
         continue;
       }
       if constexpr (std::is_same_v<Element, float> && std::is_same_v<C, float>) {
-        if (is_whole && steps_are_neighbours) {
-          PackLines<kWidth>(elements + steps[0], lines + begin, depth, strip);
+        if (steps_are_neighbours) {
+          PackLines<kWidth, 1>(elements + steps[0], firsts, depth, strip);
           continue;
         }
       }
       // Lines of images, each of which goes to the image's edge.
-      LineRun runs[kMostRuns];
-      const int num_runs = FindRuns(lines + begin, count, runs);
+      OffsetRun runs[kWidth / kLeastRun];
+      const int64_t num_runs = FindRuns(firsts, kWidth, kWidth / kLeastRun, runs);
       if (num_runs > 0) {
         for (int64_t k = 0; k < depth; ++k) {
-          for (int run = 0; run < num_runs; ++run) {
-            const auto [first, length] = runs[run];
-            CopyNeighbours(elements + lines[begin + first] + steps[k], length,
-                           strip + k * kWidth + first);
+          for (int64_t i = 0; i < num_runs; ++i) {
+            const OffsetRun& run = runs[i];
+            CopyRun(elements + firsts[run.begin] + steps[k], run.stride, run.count,
+                    strip + k * kWidth + run.begin);
           }
         }
         continue;
       }
-      for (int i = 0; i < count; ++i) {
-        const Element* line = elements + lines[begin + i];
-        for (int64_t k = 0; k < depth; ++k) strip[k * kWidth + i] = NumberOf<C>(line[steps[k]]);
-      }
+      const auto pack_run = [&](const OffsetRun& run) {
+        C* packed_run = strip + run.begin * kWidth;
+        if constexpr (std::is_same_v<Element, float> && std::is_same_v<C, float>) {
+          const float* from = elements + steps[run.begin];
+          if (run.stride == 1) return PackLines<kWidth, 1>(from, firsts, run.count, packed_run);
+          if (run.stride == 2) return PackLines<kWidth, 2>(from, firsts, run.count, packed_run);
+        }
+        for (int64_t k = 0; k < run.count; ++k) {
+          const Element* from = elements + steps[run.begin + k];
+          for (int i = 0; i < kWidth; ++i)
+            packed_run[k * kWidth + i] = NumberOf<C>(from[firsts[i]]);
+        }
+      };
+      for (int64_t i = 0; i < num_step_runs; ++i) pack_run(step_runs[i]);
+      if (num_step_runs == 0) pack_run({0, depth, 0});
     }
   });
 }
 
-// sums = or, if `adds`, += the product of two strips, where the sums' rows are kTileColumns apart.
-template <typename C>
-void MultiplyStrips(const C* left, const C* right, int64_t depth, bool adds, C* sums) {
+// sums = or, if `adds`, += the product of two strips, of the left one's first kRows lines and the
+// first kVectors vectors of the right one's, where the sums' rows are `pitch` apart.
+// A function of its own, so that the compiler keeps all that it counts with in registers.
+template <int kRows, int kVectors, typename C>
+[[gnu::noinline]] void MultiplyStrips(const C* left, const C* right, int64_t depth, bool adds,
+                                      C* sums, int64_t pitch) {
   typedef C Vector __attribute__((vector_size(sizeof(FloatVector))));
   constexpr int kWidth = sizeof(FloatVector) / sizeof(C);
-  Vector products[kStripRows][2] = {};
+  Vector products[kRows][kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
-    Vector low;
-    Vector high;
-    std::memcpy(&low, right, sizeof(low));
-    std::memcpy(&high, right + kWidth, sizeof(high));
+    Vector lines[kVectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      std::memcpy(&lines[j], right + j * kWidth, sizeof(lines[j]));
+    }
 #pragma GCC unroll 12
-    for (int i = 0; i < kStripRows; ++i) {
-      products[i][0] += left[i] * low;
-      products[i][1] += left[i] * high;
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) products[i][j] += left[i] * lines[j];
     }
     left += kStripRows;
-    right += 2 * kWidth;
+    right += kStripColumns<C>;
   }
-  for (int i = 0; i < kStripRows; ++i) {
-    for (int j = 0; j < 2; ++j) {
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
       Vector sum = {};
-      C* place = sums + i * kTileColumns + j * kWidth;
+      C* place = sums + i * pitch + j * kWidth;
       if (adds) std::memcpy(&sum, place, sizeof(sum));
       sum += products[i][j];
       std::memcpy(place, &sum, sizeof(sum));
     }
+  }
+}
+
+// The same of strips that have `rows` and `columns` lines: those that are missing cost little.
+template <typename C>
+void MultiplyStrips(int64_t rows, int64_t columns, const C* left, const C* right, int64_t depth,
+                    bool adds, C* sums, int64_t pitch) {
+  constexpr int kThird = kStripRows / 3;
+  const auto multiply = [&](auto vectors) {
+    constexpr int kVectors = vectors;
+    if (rows > 2 * kThird) {
+      MultiplyStrips<kStripRows, kVectors>(left, right, depth, adds, sums, pitch);
+    } else if (rows > kThird) {
+      MultiplyStrips<2 * kThird, kVectors>(left, right, depth, adds, sums, pitch);
+    } else {
+      MultiplyStrips<kThird, kVectors>(left, right, depth, adds, sums, pitch);
+    }
+  };
+  if (columns > kStripColumns<C> / 2) {
+    multiply(std::integral_constant<int, 2>());
+  } else {
+    multiply(std::integral_constant<int, 1>());
   }
 }
 
@@ -385,7 +436,7 @@ void StoreTile(const Product& product, const Addresses& addresses, const Tile& t
     alpha = static_cast<C>(product.alpha.real);
     beta = static_cast<C>(product.beta.real);
   }
-  int64_t rows[kTileRows];
+  int64_t rows[kMostTileRows];
   int64_t columns[kTileColumns];
   if (alpha != 1) {
     for (int64_t i = 0; i < num_rows; ++i) {
@@ -403,6 +454,9 @@ void StoreTile(const Product& product, const Addresses& addresses, const Tile& t
         if (are_neighbours) {
           elements += columns[0];
           for (int64_t j = 0; j < num_columns; ++j) line[j] += beta * NumberOf<C>(elements[j]);
+        } else if (product.added.columns.is_broadcast()) {
+          const C summand = beta * NumberOf<C>(*elements);
+          for (int64_t j = 0; j < num_columns; ++j) line[j] += summand;
         } else {
           for (int64_t j = 0; j < num_columns; ++j) {
             line[j] += beta * NumberOf<C>(elements[columns[j]]);
@@ -413,45 +467,67 @@ void StoreTile(const Product& product, const Addresses& addresses, const Tile& t
   }
   OffsetsOf(product.out.rows, tile.row, num_rows, rows);
   OffsetsOf(product.out.columns, tile.column, num_columns, columns);
-  const bool is_dense = AreNeighbours(columns, num_columns);
+  OffsetRun runs[kTileColumns / kLeastRun];
+  const int64_t num_runs = FindRuns(columns, num_columns, kTileColumns / kLeastRun, runs);
   VisitAnyElement(product.out.dtype, [&]<typename Element>(Element) {
     const auto element_of = [](C sum) { return ElementOf<Element>(static_cast<Stored<C>>(sum)); };
     for (int64_t i = 0; i < num_rows; ++i) {
       auto* elements = static_cast<Element*>(addresses.out) + rows[i];
       const C* line = sums + i * pitch;
-      if (is_dense) {
-        elements += columns[0];
-        for (int64_t j = 0; j < num_columns; ++j) elements[j] = element_of(line[j]);
-      } else {
-        for (int64_t j = 0; j < num_columns; ++j) elements[columns[j]] = element_of(line[j]);
+      for (int64_t run = 0; run < num_runs; ++run) {
+        const auto [begin, count, stride] = runs[run];
+        Element* first = elements + columns[begin];
+        const C* sum = line + begin;
+        if (stride == 1) {
+          for (int64_t j = 0; j < count; ++j) first[j] = element_of(sum[j]);
+        } else {
+          for (int64_t j = 0; j < count; ++j) first[j * stride] = element_of(sum[j]);
+        }
       }
+      if (num_runs > 0) continue;
+      for (int64_t j = 0; j < num_columns; ++j) elements[columns[j]] = element_of(line[j]);
     }
   });
 }
 
-struct TileSize {
+// Whether one left factor, which is not too large, is multiplied for all of the result.
+bool HasOneLeft(const Product& product) {
+  constexpr int64_t kMostElements = int64_t{8} << 20;
+  const bool is_vector = product.num_rows == 1 || product.num_columns == 1;
+  return (product.num_batches == 1 || product.left.batches.is_broadcast()) && !is_vector &&
+         product.num_rows <= kMostElements / std::max<int64_t>(1, product.depth);
+}
+
+// How a result is cut, by shape alone.
+struct TilePlan {
+  explicit TilePlan(const Product& product) : is_packed(HasOneLeft(product)) {
+    // Views of one element may have more products than int64_t.
+    const double tasks = static_cast<double>(product.num_batches) *
+                         static_cast<double>(product.num_rows) *
+                         static_cast<double>(product.num_columns) *
+                         static_cast<double>(product.depth) / static_cast<double>(kTaskProducts);
+    auto enough = static_cast<int64_t>(std::min<double>(kEnoughTiles, std::ceil(tasks)));
+    const auto is_enough = [&] {
+      return product.num_batches * CeilDivide(product.num_rows, rows) *
+                 CeilDivide(product.num_columns, columns) >=
+             enough;
+    };
+    // More tiles beside one another do not pack a packed factor again, but each one that is below
+    // another packs the right factor again.
+    if (is_packed) {
+      while (!is_enough() && columns > kLeastTileColumns) columns /= 2;
+      rows *= kTileColumns / columns;
+      enough = std::min(enough, kEnoughTiles / 2);
+    }
+    while (!is_enough() && rows > kBlockRows) rows /= 2;
+    if (!is_enough() && columns == kTileColumns) columns /= 2;
+    is_packed &= product.num_batches * CeilDivide(product.num_columns, columns) > 1;
+  }
+
   int64_t rows = kTileRows;
   int64_t columns = kTileColumns;
+  bool is_packed;  // the left factor, before anything is multiplied
 };
-
-// By shape alone.
-TileSize TileSizeOf(const Product& product) {
-  TileSize size;
-  // Views of one element may have more products than int64_t.
-  const double tasks = static_cast<double>(product.num_batches) *
-                       static_cast<double>(product.num_rows) *
-                       static_cast<double>(product.num_columns) *
-                       static_cast<double>(product.depth) / static_cast<double>(kTaskProducts);
-  const auto enough = static_cast<int64_t>(std::min<double>(kEnoughTiles, std::ceil(tasks)));
-  const auto is_enough = [&] {
-    return product.num_batches * CeilDivide(product.num_rows, size.rows) *
-               CeilDivide(product.num_columns, size.columns) >=
-           enough;
-  };
-  while (!is_enough() && size.rows > kBlockRows) size.rows /= 2;
-  if (!is_enough()) size.columns /= 2;
-  return size;
-}
 
 // Where the lines of both factors begin that a tile of the result is made of.
 struct FactorLines {
@@ -460,7 +536,7 @@ struct FactorLines {
     OffsetsOf(product.right.columns, tile.column, tile.num_columns, columns);
   }
 
-  int64_t rows[kTileRows];
+  int64_t rows[kMostTileRows];
   int64_t columns[kTileColumns];
 };
 
@@ -481,14 +557,50 @@ void RunVectorTile(const Product& product, const Addresses& addresses, const Til
   StoreTile(product, addresses, tile, sums, tile.num_columns);
 }
 
+int64_t PackedRows(const Product& product) {
+  return CeilDivide(product.num_rows, kStripRows) * kStripRows;
+}
+
+// A packed left factor: block of the depth after block, of each all strips of rows.
 template <typename C>
-void RunTile(const Product& product, const Addresses& addresses, const Tile& tile,
+C* PackedStrip(const Product& product, C* packed, int64_t k, int64_t depth, int64_t row) {
+  return packed + k * PackedRows(product) + row * depth;
+}
+
+template <typename C>
+void PackLeft(const Product& product, const void* address, C* packed, TaskRunner& runner) {
+  const int64_t row_blocks = CeilDivide(product.num_rows, kBlockRows);
+  RunTasks(runner, row_blocks * CeilDivide(product.depth, kBlockDepth), [&](int64_t task) {
+    const int64_t k = task / row_blocks * kBlockDepth;
+    const int64_t row = task % row_blocks * kBlockRows;
+    const int64_t depth = std::min(kBlockDepth, product.depth - k);
+    const int64_t num_rows = std::min(kBlockRows, product.num_rows - row);
+    int64_t rows[kBlockRows];
+    int64_t steps[kBlockDepth];
+    OffsetsOf(product.left.rows, row, num_rows, rows);
+    OffsetsOf(product.left.columns, k, depth, steps);
+    Pack<kStripRows>(product.left, address, rows, num_rows, steps, depth,
+                     PackedStrip(product, packed, k, depth, row));
+  });
+}
+
+// `packed`: the left factor, or null.
+template <typename C>
+void RunTile(const Product& product, const Addresses& addresses, const C* packed, const Tile& tile,
              const TaskRunner& runner, Buffers<C>& buffers) {
   const FactorLines lines(product, tile);
   const int64_t num_rows = tile.num_rows;
   const int64_t num_columns = tile.num_columns;
   int64_t steps[kBlockDepth];
-  if (product.depth == 0) std::fill_n(buffers.sums, num_rows * kTileColumns, C{0});
+  const int64_t pitch = CeilDivide(num_columns, kStripColumns<C>) * kStripColumns<C>;
+  const auto store = [&](int64_t row, int64_t count) {
+    StoreTile(product, addresses, {tile.row + row, count, tile.column, num_columns},
+              buffers.sums + row * pitch, pitch);
+  };
+  if (product.depth == 0) {
+    std::fill_n(buffers.sums, num_rows * pitch, C{0});
+    return store(0, num_rows);
+  }
   for (int64_t k = 0; k < product.depth; k += kBlockDepth) {
     const int64_t depth = std::min(kBlockDepth, product.depth - k);
     OffsetsOf(product.right.rows, k, depth, steps);
@@ -498,23 +610,30 @@ void RunTile(const Product& product, const Addresses& addresses, const Tile& til
     for (int64_t block = 0; block < num_rows; block += kBlockRows) {
       if (runner.MustStop()) return;
       const int64_t block_rows = std::min(kBlockRows, num_rows - block);
-      Pack<kStripRows>(product.left, addresses.left, lines.rows + block, block_rows, steps, depth,
-                       buffers.left);
+      const C* left = buffers.left;
+      if (packed != nullptr) {
+        left = PackedStrip(product, packed, k, depth, tile.row + block);
+      } else {
+        Pack<kStripRows>(product.left, addresses.left, lines.rows + block, block_rows, steps, depth,
+                         buffers.left);
+      }
       for (int64_t j = 0; j < num_columns; j += kStripColumns<C>) {
         for (int64_t i = 0; i < block_rows; i += kStripRows) {
-          MultiplyStrips(buffers.left + i * depth, buffers.right + j * depth, depth, k > 0,
-                         buffers.sums + (block + i) * kTileColumns + j);
+          MultiplyStrips(block_rows - i, num_columns - j, left + i * depth,
+                         buffers.right + j * depth, depth, k > 0,
+                         buffers.sums + (block + i) * pitch + j, pitch);
         }
       }
+      // While the sums are in a cache.
+      if (k + depth == product.depth) store(block, block_rows);
     }
   }
-  StoreTile(product, addresses, tile, buffers.sums, kTileColumns);
 }
 
 template <typename C>
-void Run(const Product& product, const void* const* inputs, void* const* outputs,
-         const void* workspace, TaskRunner& runner) {
-  const TileSize size = TileSizeOf(product);
+void Run(const Product& product, const void* const* inputs, void* const* outputs, void* workspace,
+         TaskRunner& runner) {
+  const TilePlan size(product);
   const int64_t row_tiles = CeilDivide(product.num_rows, size.rows);
   const int64_t column_tiles = CeilDivide(product.num_columns, size.columns);
   const int64_t num_tiles = product.num_batches * row_tiles * column_tiles;
@@ -523,14 +642,15 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
                                 std::max<int64_t>(1, product.depth);
   const int64_t per_task =
       std::max<int64_t>(1, kTaskProducts / std::max<int64_t>(1, tile_products));
+  const void* const shared = workspace;
   const auto run_task = [&](int64_t task, auto run_tile) {
     const int64_t end = std::min((task + 1) * per_task, num_tiles);
     for (int64_t i = task * per_task; i < end; ++i) {
       const int64_t batch = i / (row_tiles * column_tiles);
       Addresses addresses;
-      addresses.left = AddressOf(product.left, inputs, workspace, batch);
-      addresses.right = AddressOf(product.right, inputs, workspace, batch);
-      addresses.added = AddressOf(product.added, inputs, workspace, batch);
+      addresses.left = AddressOf(product.left, inputs, shared, batch);
+      addresses.right = AddressOf(product.right, inputs, shared, batch);
+      addresses.added = AddressOf(product.added, inputs, shared, batch);
       addresses.out = AddressOf<void*>(product.out, outputs, nullptr, batch);
       Tile tile;
       tile.row = i / column_tiles % row_tiles * size.rows;
@@ -551,35 +671,51 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
       });
     }
   }
+  C* packed = nullptr;
+  if (size.is_packed) {
+    packed = reinterpret_cast<C*>(static_cast<char*>(workspace) + product.workspace_begin);
+    PackLeft(product, AddressOf(product.left, inputs, shared, 0), packed, runner);
+  }
   RunTasks(runner, num_tasks, [&](int64_t task) {
     Buffers<C> buffers;
     run_task(task, [&](const Addresses& addresses, const Tile& tile) {
-      RunTile<C>(product, addresses, tile, runner, buffers);
+      RunTile<C>(product, addresses, packed, tile, runner, buffers);
     });
   });
 }
 
-}  // namespace
-
-void RunProduct(const Product& product, const void* const* inputs, void* const* outputs,
-                const void* workspace, TaskRunner& runner) {
+// Calls visit(C{}), C being the type of the products.
+template <typename Visitor>
+auto VisitType(const Product& product, Visitor visit) {
   const Dtype left = product.left.dtype;
   const Dtype right = product.right.dtype;
   // What is added may be of a more general kind than the factors.
   const bool adds = product.added.address >= 0 || product.added.is_in_workspace;
   const Dtype added = adds ? product.added.dtype : left;
   if (left == Dtype::kDouble || right == Dtype::kDouble || added == Dtype::kDouble) {
-    Run<double>(product, inputs, outputs, workspace, runner);
-  } else if (IsFloating(left) || IsFloating(right) || IsFloating(added)) {
-    Run<float>(product, inputs, outputs, workspace, runner);
-  } else {
-    Run<uint64_t>(product, inputs, outputs, workspace, runner);
+    return visit(double{});
   }
+  if (IsFloating(left) || IsFloating(right) || IsFloating(added)) return visit(float{});
+  return visit(uint64_t{});
+}
+
+}  // namespace
+
+size_t WorkspaceBytesOf(const Product& product) {
+  if (!TilePlan(product).is_packed) return 0;
+  return VisitType(product, [&]<typename C>(C) {
+    return static_cast<size_t>(PackedRows(product) * product.depth) * sizeof(C);
+  });
+}
+
+void RunProduct(const Product& product, const void* const* inputs, void* const* outputs,
+                void* workspace, TaskRunner& runner) {
+  VisitType(product, [&]<typename C>(C) { Run<C>(product, inputs, outputs, workspace, runner); });
 }
 
 std::unique_ptr<Kernel> MakeProductKernel(const Product& product) {
   return MakePlannedKernel(
-      product.num_batches * product.num_rows * product.num_columns, 0,
+      product.num_batches * product.num_rows * product.num_columns, WorkspaceBytesOf(product),
       [product](const void* const* inputs, void* const* outputs, void* workspace,
                 TaskRunner& runner) { RunProduct(product, inputs, outputs, workspace, runner); });
 }

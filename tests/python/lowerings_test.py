@@ -343,6 +343,21 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         resized("bilinear", size=(7, 9)), channels_last, BILINEAR
     ),
     "bicubic": (resized("bicubic", size=(7, 9)), images, set()),
+    "bilinear with antialias": (
+        resized("bilinear", size=(2, 3), antialias=True), images, set()
+    ),
+    "bilinear with antialias, larger": (
+        resized("bilinear", scale_factor=(0.4, 1.7), antialias=True), images, set()
+    ),
+    "bilinear with antialias, corners": (
+        resized("bilinear", size=(3, 2), antialias=True, align_corners=True), images, set()
+    ),
+    "bicubic with antialias": (
+        resized("bicubic", size=(2, 7), antialias=True), images, set()
+    ),
+    "bicubic with antialias, one element": (
+        resized("bicubic", size=(1, 1), antialias=True, align_corners=True), images, set()
+    ),
     "celu": (lambda x: F.celu(x, 0.7), normal, {"Celu", "EluBackward"}),
     "threshold": (lambda x: F.threshold(x, 0.1, 20.0), normal, {"Threshold", "ThresholdBackward"}),
     "hardshrink": (F.hardshrink, normal, {"Hardshrink", "HardshrinkBackward"}),

@@ -1,10 +1,15 @@
-"""Convolutions of groups with one channel, and their gradients, as PyTorch computes them in float64."""
+"""Convolutions and their gradients, as PyTorch computes them in float64: with groups of one channel, which have kernels
+of their own, and others.
+"""
+
+import functools
 
 import pytest
 import torch
 
 # Images, window, stride, padding, dilation, transposed, output padding. The widths are those of
-# results below, at and above one, two and four vectors of 4 to 16 floats.
+# results below, at and above one, two and four vectors of 4 to 16 floats. Windows step by more, by less
+# and by as much as they are dilated, and as they are wide.
 _CALLS = [
     ([7, 7], [3, 3], [1, 1], [1, 1], [1, 1], False, [0, 0]),
     ([14, 16], [7, 7], [1, 1], [3, 3], [1, 1], False, [0, 0]),
@@ -23,7 +28,16 @@ _CALLS = [
     ([100], [4], [1], [3], [1], False, [0]),
     ([100], [9], [4], [0], [2], False, [0]),
     ([33], [5], [3], [1], [1], True, [2]),
+    ([14, 16], [3, 3], [2, 2], [1, 1], [1, 1], False, [0, 0]),
+    ([9, 9], [1, 1], [2, 2], [0, 0], [1, 1], False, [0, 0]),  # some elements of the images are not seen
+    ([15, 13], [3, 5], [2, 4], [2, 3], [2, 6], False, [0, 0]),
+    ([8, 7], [2, 3], [4, 6], [0, 1], [2, 4], True, [3, 5]),
+    ([5, 6], [3, 12], [9, 10], [1, 2], [1, 1], True, [4, 5]),  # 90 remainders of places
+    ([6, 7, 5], [3, 2, 3], [2, 1, 3], [1, 0, 2], [1, 2, 1], False, [0, 0, 0]),
 ]
+# Channels of the images, of a transposed convolution's results and the other way round, and groups: a block of
+# vectors of one channel each is whole, or not, in the second and third.
+_CHANNELS = [(3, 3, 3), (16, 16, 16), (21, 21, 21), (5, 14, 1), (6, 4, 2)]
 _UNITS = {torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 
@@ -38,10 +52,10 @@ def _arguments(call):
     }
 
 
-def _results(call, x, weight, bias, gradient_of):
+def _results(call, groups, x, weight, bias, gradient_of):
     """Result and gradients, and the gradient that was given."""
     x, weight, bias = (tensor.clone().requires_grad_() for tensor in (x, weight, bias))
-    result = torch.convolution(x, weight, bias, **_arguments(call), groups=x.shape[1])
+    result = torch.convolution(x, weight, bias, **_arguments(call), groups=groups)
     gradient = gradient_of(result)
     result.backward(gradient)
     return [result.detach(), x.grad, weight.grad, bias.grad], gradient
@@ -55,23 +69,25 @@ def _assert_near(actual, expected, terms, dtype):
 
 
 @pytest.mark.parametrize("dtype", _UNITS, ids=str)
+@pytest.mark.parametrize("channels", _CHANNELS, ids=str)
 @pytest.mark.parametrize("call", _CALLS, ids=str)
-def test_results_and_gradients(client, call, dtype):
+def test_results_and_gradients(client, call, channels, dtype):
     torch.manual_seed(0)
-    batches, channels = 2, 3
-    x = torch.randn(batches, channels, *call[0]).to(dtype)
+    given, made, groups = channels
+    x = torch.randn(2, given, *call[0]).to(dtype)
     if len(call[0]) == 2 and call[0][0] % 2 == 0:
         x = x.contiguous(memory_format=torch.channels_last)
-    weight = torch.randn(channels, 1, *call[1]).to(dtype)
-    bias = torch.randn(channels).to(dtype)
-    expected, gradient = _results(
-        call, x.double(), weight.double(), bias.double(), lambda result: torch.randn(result.shape).to(dtype).double())
-    terms, _ = _results(
-        call, x.double().abs(), weight.double().abs(), bias.double().abs(), lambda _: gradient.abs())
+    shape = [given, made // groups] if call[5] else [made, given // groups]
+    weight = torch.randn(*shape, *call[1]).to(dtype)
+    bias = torch.randn(made).to(dtype)
+    results = functools.partial(_results, call, groups)
+    expected, gradient = results(
+        x.double(), weight.double(), bias.double(), lambda result: torch.randn(result.shape).to(dtype).double())
+    terms, _ = results(x.double().abs(), weight.double().abs(), bias.double().abs(), lambda _: gradient.abs())
 
-    result = client.convolution(x, weight, bias, **_arguments(call), groups=channels)
+    result = client.convolution(x, weight, bias, **_arguments(call), groups=groups)
     gradients = client.convolution_backward(
-        gradient.to(dtype), x, weight, bias_sizes=[channels], **_arguments(call), groups=channels)
+        gradient.to(dtype), x, weight, bias_sizes=[made], **_arguments(call), groups=groups)
 
     for actual, one, term in zip([result, *gradients], expected, terms):
         _assert_near(torch.as_tensor(actual), one, term, dtype)
