@@ -512,9 +512,10 @@ struct TilePlan {
                  CeilDivide(product.num_columns, columns) >=
              enough;
     };
-    // More tiles beside one another do not pack a packed factor again, but each one that is below
-    // another packs the right factor again.
-    if (is_packed) {
+    // Each tile that is below another packs the right factor again, but none a packed left one:
+    // high and narrow tiles pack least.
+    if (is_packed && enough > 1) {
+      columns /= 2;
       while (!is_enough() && columns > kLeastTileColumns) columns /= 2;
       rows *= kTileColumns / columns;
       enough = std::min(enough, kEnoughTiles / 2);
