@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -120,8 +121,10 @@ int64_t FindRuns(const int64_t* offsets, int64_t count, int64_t most, OffsetRun*
   return num_runs;
 }
 
-// Elements of a run, on average, that make it worth being looked at as one.
+// Elements of a run, on average, that make it worth being looked at as one, and how far apart they
+// may be to be close together.
 constexpr int64_t kLeastRun = 4;
+constexpr int64_t kMostStride = 8;
 
 // to[i] = from[i * stride]
 template <typename C, typename Element>
@@ -150,7 +153,7 @@ template <typename C, typename Element>
 
 // Packs a block as strips of kWidth lines: strip after strip, and in each all lines' first
 // elements, all lines' second elements and so on. Lines are rows of the left factor or columns of
-// the right one. What is missing of the last strip is 0.
+// the right one. What is missing of the last strip is its last line once more.
 template <int kWidth, typename C>
 void Pack(const ProductOperand& operand, const void* address, const int64_t* lines,
           int64_t num_lines, const int64_t* steps, int64_t depth, C* packed) {
@@ -162,7 +165,6 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
     for (int64_t begin = 0; begin < num_lines; begin += kWidth) {
       const int64_t count = std::min<int64_t>(kWidth, num_lines - begin);
       C* strip = packed + begin * depth;
-      // What is missing of the last strip's lines are its last line once more.
       int64_t firsts[kWidth];
       for (int64_t i = 0; i < kWidth; ++i) firsts[i] = lines[begin + std::min(i, count - 1)];
       // The common layouts have loops of their own, which the compiler turns into vectors.
@@ -179,10 +181,14 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
           continue;
         }
       }
-      // Lines of images, each of which goes to the image's edge.
+      // Lines of images, each of which goes to the image's edge. Where lines are far apart and
+      // their elements are close together, it is the elements that are read in runs.
       OffsetRun runs[kWidth / kLeastRun];
       const int64_t num_runs = FindRuns(firsts, kWidth, kWidth / kLeastRun, runs);
-      if (num_runs > 0) {
+      const bool are_close = std::all_of(runs, runs + num_runs, [](const OffsetRun& run) {
+        return std::abs(run.stride) <= kMostStride;
+      });
+      if (num_runs > 0 && (are_close || num_step_runs == 0)) {
         for (int64_t k = 0; k < depth; ++k) {
           for (int64_t i = 0; i < num_runs; ++i) {
             const OffsetRun& run = runs[i];
@@ -438,56 +444,67 @@ void StoreTile(const Product& product, const Addresses& addresses, const Tile& t
   }
   int64_t rows[kMostTileRows];
   int64_t columns[kTileColumns];
-  if (alpha != 1) {
-    for (int64_t i = 0; i < num_rows; ++i) {
-      for (int64_t j = 0; j < num_columns; ++j) sums[i * pitch + j] *= alpha;
-    }
-  }
-  if (addresses.added != nullptr && beta != 0) {
-    OffsetsOf(product.added.rows, tile.row, num_rows, rows);
-    OffsetsOf(product.added.columns, tile.column, num_columns, columns);
-    const bool are_neighbours = AreNeighbours(columns, num_columns);
-    VisitAnyElement(product.added.dtype, [&]<typename Element>(Element) {
-      for (int64_t i = 0; i < num_rows; ++i) {
-        const auto* elements = static_cast<const Element*>(addresses.added) + rows[i];
-        C* line = sums + i * pitch;
-        if (are_neighbours) {
-          elements += columns[0];
-          for (int64_t j = 0; j < num_columns; ++j) line[j] += beta * NumberOf<C>(elements[j]);
-        } else if (product.added.columns.is_broadcast()) {
-          const C summand = beta * NumberOf<C>(*elements);
-          for (int64_t j = 0; j < num_columns; ++j) line[j] += summand;
-        } else {
-          for (int64_t j = 0; j < num_columns; ++j) {
-            line[j] += beta * NumberOf<C>(elements[columns[j]]);
-          }
-        }
-      }
-    });
-  }
   OffsetsOf(product.out.rows, tile.row, num_rows, rows);
   OffsetsOf(product.out.columns, tile.column, num_columns, columns);
   OffsetRun runs[kTileColumns / kLeastRun];
   const int64_t num_runs = FindRuns(columns, num_columns, kTileColumns / kLeastRun, runs);
-  VisitAnyElement(product.out.dtype, [&]<typename Element>(Element) {
-    const auto element_of = [](C sum) { return ElementOf<Element>(static_cast<Stored<C>>(sum)); };
-    for (int64_t i = 0; i < num_rows; ++i) {
-      auto* elements = static_cast<Element*>(addresses.out) + rows[i];
-      const C* line = sums + i * pitch;
-      for (int64_t run = 0; run < num_runs; ++run) {
-        const auto [begin, count, stride] = runs[run];
-        Element* first = elements + columns[begin];
-        const C* sum = line + begin;
-        if (stride == 1) {
-          for (int64_t j = 0; j < count; ++j) first[j] = element_of(sum[j]);
-        } else {
-          for (int64_t j = 0; j < count; ++j) first[j * stride] = element_of(sum[j]);
-        }
+  const bool adds = addresses.added != nullptr && beta != 0;
+  int64_t added_rows[kMostTileRows];
+  int64_t added_columns[kTileColumns];
+  bool are_neighbours = false;
+  if (adds) {
+    OffsetsOf(product.added.rows, tile.row, num_rows, added_rows);
+    OffsetsOf(product.added.columns, tile.column, num_columns, added_columns);
+    are_neighbours = AreNeighbours(added_columns, num_columns);
+  }
+  const auto add_row = [&]<typename Element>(const Element* elements, C* line) {
+    if (are_neighbours) {
+      elements += added_columns[0];
+      for (int64_t j = 0; j < num_columns; ++j) line[j] += beta * NumberOf<C>(elements[j]);
+    } else if (product.added.columns.is_broadcast()) {
+      const C summand = beta * NumberOf<C>(*elements);
+      for (int64_t j = 0; j < num_columns; ++j) line[j] += summand;
+    } else {
+      for (int64_t j = 0; j < num_columns; ++j) {
+        line[j] += beta * NumberOf<C>(elements[added_columns[j]]);
       }
-      if (num_runs > 0) continue;
-      for (int64_t j = 0; j < num_columns; ++j) elements[columns[j]] = element_of(line[j]);
     }
-  });
+  };
+  const auto store_row = [&]<typename Element>(const C* line, Element* elements) {
+    const auto element_of = [](C sum) { return ElementOf<Element>(static_cast<Stored<C>>(sum)); };
+    for (int64_t i = 0; i < num_runs; ++i) {
+      const auto [begin, count, stride] = runs[i];
+      Element* first = elements + columns[begin];
+      const C* sum = line + begin;
+      if (stride == 1) {
+        for (int64_t j = 0; j < count; ++j) first[j] = element_of(sum[j]);
+      } else {
+        for (int64_t j = 0; j < count; ++j) first[j * stride] = element_of(sum[j]);
+      }
+    }
+    if (num_runs > 0) return;
+    for (int64_t j = 0; j < num_columns; ++j) elements[columns[j]] = element_of(line[j]);
+  };
+  // A few rows at a time, which stay in the first-level cache.
+  constexpr int64_t kRowsTogether = 16;
+  for (int64_t begin = 0; begin < num_rows; begin += kRowsTogether) {
+    const int64_t end = std::min(begin + kRowsTogether, num_rows);
+    if (alpha != 1) {
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t j = 0; j < num_columns; ++j) sums[i * pitch + j] *= alpha;
+      }
+    }
+    if (adds) {
+      VisitAnyElement(product.added.dtype, [&]<typename Element>(Element) {
+        const auto* elements = static_cast<const Element*>(addresses.added);
+        for (int64_t i = begin; i < end; ++i) add_row(elements + added_rows[i], sums + i * pitch);
+      });
+    }
+    VisitAnyElement(product.out.dtype, [&]<typename Element>(Element) {
+      auto* elements = static_cast<Element*>(addresses.out);
+      for (int64_t i = begin; i < end; ++i) store_row(sums + i * pitch, elements + rows[i]);
+    });
+  }
 }
 
 // Whether one left factor, which is not too large, is multiplied for all of the result.
