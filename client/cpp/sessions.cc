@@ -45,9 +45,9 @@ Sessions::InTurn Sessions::Current(bool is_large) {
     current_.push_back(Open(/*is_probe=*/false));
     next_probe_ = absl::InfinitePast();
     probe_wait_ = FirstProbeWait();
-    rounds_to_come_ = kFirstRounds;
+    has_looked_ = false;
   }
-  if (transport_.is_balanced() && rounds_to_come_ > 0 && !is_large) return {};
+  if (transport_.is_balanced() && !has_looked_ && !is_large) return {};
   InTurn in_turn = current_;
   if (in_turn.size() > 1) {
     std::rotate(in_turn.begin(), in_turn.begin() + ++next_turn_ % in_turn.size(), in_turn.end());
@@ -108,7 +108,7 @@ std::vector<Sessions::Known>::iterator Sessions::Find(const Session* session) {
 void Sessions::EndProbe() {
   if (++probes_in_a_row_ < current_.size()) return;
   probes_in_a_row_ = 0;
-  rounds_to_come_ = std::max(rounds_to_come_ - 1, 0);
+  has_looked_ = true;
   next_probe_ = absl::Now() + probe_wait_;
   probe_wait_ = std::min(2 * probe_wait_, kProbeInterval);
 }

@@ -28,9 +28,9 @@ namespace opserve {
 // A session leads all requests to one daemon, while calls may go to several: those of the target,
 // or of a proxy. So, while there are requests, a probe is sent now and then, a session that is kept
 // if its daemon is another than those of the others, and ended otherwise. Where the target has
-// several addresses, small requests are calls until the first rounds of probes are over, so that
-// they go to all from the beginning. If a daemon cannot serve, its session is left, unless it is
-// the last one.
+// several addresses, small requests are calls until the first round of probes is over, so that they
+// go to all from the beginning. If a daemon cannot serve, its session is left, unless it is the
+// last one.
 //
 // Thread-safe. Before it is destroyed, Stop must have returned, and the queue must not be polled
 // any more.
@@ -70,9 +70,6 @@ class Sessions {
   static constexpr absl::Duration kLongestWait = absl::Seconds(5);
   // A probe costs as much as a few calls, and a daemon that comes back waits for it.
   static constexpr absl::Duration kProbeInterval = absl::Seconds(5);
-  // Where the target has several addresses, connections to others are made while a first round of
-  // probes meets the first one.
-  static constexpr int kFirstRounds = 2;
 
   struct Known {
     std::shared_ptr<Session> session;
@@ -118,7 +115,7 @@ class Sessions {
   absl::flat_hash_map<std::string, absl::Time> avoided_ ABSL_GUARDED_BY(mutex_);
   std::vector<Known> known_ ABSL_GUARDED_BY(mutex_);        // that have not ended
   const Session* probe_ ABSL_GUARDED_BY(mutex_) = nullptr;  // one of them, without hello
-  int rounds_to_come_ ABSL_GUARDED_BY(mutex_) = 0;          // until small requests use the sessions
+  bool has_looked_ ABSL_GUARDED_BY(mutex_) = false;         // a round of probes is over
   absl::Duration probe_wait_ ABSL_GUARDED_BY(mutex_) = kProbeInterval;
   size_t probes_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // that have met known daemons
   absl::Time next_probe_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

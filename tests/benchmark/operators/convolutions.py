@@ -10,13 +10,13 @@ microseconds of both and their ratio, of which at most 1.3 is wished for.
 import argparse
 import math
 
-import benchmark  # sets the paths of the modules below
-
-import acl  # isort: skip
-import descriptions  # isort: skip
+import benchmark  # finds the modules of the conformance tests
 import numpy as np
 import sizes
 import torch
+
+import acl
+import descriptions
 from generate import Operator
 
 LIMIT = 1.3
