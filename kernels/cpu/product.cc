@@ -151,6 +151,22 @@ template <typename C, typename Element>
   }
 }
 
+// Packs the elements of a strip's lines, which begin at `firsts`, at a run of steps.
+template <int kWidth, typename C, typename Element>
+void PackRun(const Element* elements, const int64_t* firsts, const int64_t* steps,
+             const OffsetRun& run, C* strip) {
+  C* packed = strip + run.begin * kWidth;
+  if constexpr (std::is_same_v<Element, float> && std::is_same_v<C, float>) {
+    const float* from = elements + steps[run.begin];
+    if (run.stride == 1) return PackLines<kWidth, 1>(from, firsts, run.count, packed);
+    if (run.stride == 2) return PackLines<kWidth, 2>(from, firsts, run.count, packed);
+  }
+  for (int64_t k = 0; k < run.count; ++k) {
+    const Element* from = elements + steps[run.begin + k];
+    for (int i = 0; i < kWidth; ++i) packed[k * kWidth + i] = NumberOf<C>(from[firsts[i]]);
+  }
+}
+
 // Packs a block as strips of kWidth lines: strip after strip, and in each all lines' first
 // elements, all lines' second elements and so on. Lines are rows of the left factor or columns of
 // the right one. What is missing of the last strip is its last line once more.
@@ -198,21 +214,10 @@ void Pack(const ProductOperand& operand, const void* address, const int64_t* lin
         }
         continue;
       }
-      const auto pack_run = [&](const OffsetRun& run) {
-        C* packed_run = strip + run.begin * kWidth;
-        if constexpr (std::is_same_v<Element, float> && std::is_same_v<C, float>) {
-          const float* from = elements + steps[run.begin];
-          if (run.stride == 1) return PackLines<kWidth, 1>(from, firsts, run.count, packed_run);
-          if (run.stride == 2) return PackLines<kWidth, 2>(from, firsts, run.count, packed_run);
-        }
-        for (int64_t k = 0; k < run.count; ++k) {
-          const Element* from = elements + steps[run.begin + k];
-          for (int i = 0; i < kWidth; ++i)
-            packed_run[k * kWidth + i] = NumberOf<C>(from[firsts[i]]);
-        }
-      };
-      for (int64_t i = 0; i < num_step_runs; ++i) pack_run(step_runs[i]);
-      if (num_step_runs == 0) pack_run({0, depth, 0});
+      for (int64_t i = 0; i < num_step_runs; ++i) {
+        PackRun<kWidth>(elements, firsts, steps, step_runs[i], strip);
+      }
+      if (num_step_runs == 0) PackRun<kWidth>(elements, firsts, steps, {0, depth, 0}, strip);
     }
   });
 }
