@@ -87,8 +87,9 @@ void ConvolvePlaces(const DepthwiseWindows& windows, const NarrowPlan& plan, con
     for (int64_t j = 0; j < windows.extents[1]; ++j) {
       const FloatVector weight = *weights++;
 #pragma GCC unroll 7
-      for (int place = 0; place < kPlaces; ++place)
+      for (int place = 0; place < kPlaces; ++place) {
         sums[place] += weight * LoadVector(tap + place * step);
+      }
       tap += windows.dilation[1] * kBlockChannels;
     }
   }
