@@ -212,6 +212,26 @@ ProductOperand BiasOf(const Windows& windows, const TensorRef& bias, int64_t num
   return operand;
 }
 
+// A product of the weights and what they see in `source`, a matrix for each image and group. Left
+// out: the left factor's rows and columns, the right one's, the result's columns, and how many
+// there are.
+Product ProductOf(int64_t groups, const TensorRef& weight, const Source& source,
+                  const TensorRef& out) {
+  const Layout& w = weight.layout;
+  Product product;
+  product.num_batches = out.layout.shape[0] * groups;
+  product.num_rows = out.layout.shape[1] / groups;
+  product.left = SourceOf(weight).operand;
+  product.left.batches = JoinGroups(OneAxis(out.layout.shape[0], 0),
+                                    OneAxis(groups, w.shape[0] / groups * w.strides[0]));
+  product.right = source.operand;
+  product.right.batches = BatchesOf(source.layout, groups);
+  product.out = SourceOf(out).operand;
+  product.out.batches = BatchesOf(out.layout, groups);
+  product.out.rows = ChannelsOf(out.layout, groups);
+  return product;
+}
+
 // Lets images without groups be one: small ones fill tiles together, and share packed weights.
 void JoinImages(Product& product) {
   for (ProductOperand* operand : {&product.right, &product.added, &product.out}) {
@@ -252,24 +272,14 @@ std::unique_ptr<Kernel> MakeNarrow(const Windows& windows, const TensorRef& wide
   const Source source = PadWide(windows, wide, weight.layout, out.layout, copies);
   const Layout& from = source.layout;
   const Layout& w = weight.layout;
-  Product product;
-  product.num_batches = out.layout.shape[0] * groups;
-  product.num_rows = out.layout.shape[1] / groups;
-  product.left = SourceOf(weight).operand;
-  product.left.batches = JoinGroups(OneAxis(out.layout.shape[0], 0),
-                                    OneAxis(groups, w.shape[0] / groups * w.strides[0]));
+  Product product = ProductOf(groups, weight, source, out);
   product.left.rows = OneAxis(w.shape[0] / groups, w.strides[0]);
   product.left.columns = GroupOf(w, 1, w.rank);
-  product.right = source.operand;
-  product.right.batches = BatchesOf(from, groups);
   product.right.rows = WindowOf(windows, from, w);
   product.right.columns = BeginsOf(windows, from, out.layout);
   product.depth = CountOf(product.right.rows);
   product.num_columns = CountOf(product.right.columns);
   product.added = BiasOf(windows, bias, out.layout.shape[0], product.num_columns);
-  product.out = SourceOf(out).operand;
-  product.out.batches = BatchesOf(out.layout, groups);
-  product.out.rows = ChannelsOf(out.layout, groups);
   product.out.columns = ImageOf(out.layout);
   if (groups == 1) JoinImages(product);
   return MakeProducts(std::move(copies), {product});
@@ -363,20 +373,10 @@ std::unique_ptr<Kernel> MakeWide(const Windows& windows, const TensorRef& narrow
   const Layout& from = source.layout;
   std::vector<Product> products;
   const auto add = [&](const std::array<Phase, kMaxSpatial>& phases) {
-    Product product;
-    product.num_batches = out.layout.shape[0] * groups;
-    product.num_rows = out.layout.shape[1] / groups;
-    product.left = SourceOf(weight).operand;
-    product.left.batches = JoinGroups(OneAxis(out.layout.shape[0], 0),
-                                      OneAxis(groups, w.shape[0] / groups * w.strides[0]));
+    Product product = ProductOf(groups, weight, source, out);
     product.left.rows = OneAxis(w.shape[1], w.strides[1]);
     product.left.columns = OneAxis(w.shape[0] / groups, w.strides[0]);
-    product.right = source.operand;
-    product.right.batches = BatchesOf(from, groups);
     product.right.rows = ChannelsOf(from, groups);
-    product.out = SourceOf(out).operand;
-    product.out.batches = BatchesOf(out.layout, groups);
-    product.out.rows = ChannelsOf(out.layout, groups);
     AxisGroup seen;
     AxisGroup places;
     for (int d = 0; d < windows.spatial; ++d) {

@@ -283,17 +283,21 @@ def processor():
         )
 
 
+def begin(build):
+    """The host CANN of a build, and what descriptions.read() finds. torch computes as it is timed from now on."""
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    np.seterr(all="ignore")
+    return acl.Library(build), *descriptions.read()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build")
     parser.add_argument("--operator", action="append", help="only this one (may be repeated)")
     parser.add_argument("--verbose", action="store_true", help="show every operator, not the failures alone")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.set_grad_enabled(False)
-    np.seterr(all="ignore")
-    library = acl.Library(arguments.build)
-    found, kinds = descriptions.read()
+    library, found, kinds = begin(arguments.build)
     names = [description.name for _, description in found]
     records = read_records() if arguments.operator else {}
     failures, best = {}, {}

@@ -11,12 +11,7 @@ import argparse
 import math
 
 import benchmark  # finds the modules of the conformance tests
-import numpy as np
 import sizes
-import torch
-
-import acl
-import descriptions
 from generate import Operator
 
 LIMIT = 1.3
@@ -69,11 +64,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.set_grad_enabled(False)
-    np.seterr(all="ignore")
-    library = acl.Library(arguments.build)
-    found, kinds = descriptions.read()
+    library, found, kinds = benchmark.begin(arguments.build)
     operators = {description.name: description for _, description in found}
     for name, shape in SHAPES.items():
         if arguments.names and not any(part in name for part in arguments.names):
