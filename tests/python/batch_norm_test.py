@@ -253,6 +253,15 @@ def test_several_forward_passes_before_their_backward_passes(
     pair.check()
 
 
+def test_steps_on_the_pool_and_here_take_turns(backend: opserve.torch.Backend) -> None:
+    pair = Pair(backend)
+    on_the_pool = pair.run
+    for number in range(6):
+        pair.run = pair.model if number % 3 == 1 else on_the_pool
+        pair.step(number)
+    pair.check()
+
+
 def test_statistics_that_an_evaluations_gradient_needs_may_not_change(
     backend: opserve.torch.Backend,
 ) -> None:

@@ -125,9 +125,10 @@ def _call(
             expose(args[0])
         result = func(*args, **kwargs)
         if func in _SILENT and _takes_statistics(func, args, kwargs):
+            # The backward pass of this call asks for buffers of the version that they have now.
             for one in adopted:
                 if isinstance(one, PoolBuffer):
-                    torch.autograd.graph.increment_version(one)
+                    expose(one)
         return result
 
 
