@@ -9,7 +9,7 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/tasks.h"
-#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/transpose_plane.h"
 
 namespace opserve::kernels {
 namespace {
@@ -32,39 +32,23 @@ T Copied(T element) {
   }
 }
 
-// A plane whose rows are neighbours in the source and whose columns are in the target.
-template <typename T>
-void TransposePlane(const T* from, const Plane& plane, T* to) {
-  constexpr int64_t kSide = 8;
-  const int64_t num_rows = plane.rows.extent;
-  const int64_t num_columns = plane.columns.extent;
-  const int64_t from_pitch = plane.columns.from;
-  const int64_t to_pitch = plane.rows.to;
-  const auto copy_one = [&](int64_t i, int64_t j) {
-    to[i * to_pitch + j] = from[i + j * from_pitch];
-  };
-  int64_t i = 0;
-  for (; i + kSide <= num_rows; i += kSide) {
-    int64_t j = 0;
-    for (; j + kSide <= num_columns; j += kSide) {
-      TransposeSquare(from + i + j * from_pitch, from_pitch, to + i * to_pitch + j, to_pitch);
-    }
-    for (; j < num_columns; ++j) {
-      for (int64_t k = i; k < i + kSide; ++k) copy_one(k, j);
-    }
-  }
-  for (; i < num_rows; ++i) {
-    for (int64_t j = 0; j < num_columns; ++j) copy_one(i, j);
-  }
-}
-
 template <typename T>
 void CopyPlane(const T* from, const Plane& plane, T* to) {
   const CopyAxis rows = plane.rows;
   const CopyAxis columns = plane.columns;
   if constexpr (!std::is_same_v<T, BoolByte>) {
     const bool is_transposed = columns.to == 1 && rows.from == 1;
-    if (is_transposed && std::abs(columns.from) > 1) return TransposePlane(from, plane, to);
+    if (is_transposed && std::abs(columns.from) > 1) {
+      return TransposePlane(from, columns.from, rows.extent, columns.extent, to, rows.to);
+    }
+  }
+  if constexpr (kHasEven<T>) {
+    if (columns.to == 1 && columns.from == 2) {
+      for (int64_t i = 0; i < rows.extent; ++i) {
+        CopyEven(from + i * rows.from, columns.extent, to + i * rows.to);
+      }
+      return;
+    }
   }
   if (columns.to == 1 && columns.from == 1) {
     for (int64_t i = 0; i < rows.extent; ++i) {
@@ -87,12 +71,6 @@ void CopyPlane(const T* from, const Plane& plane, T* to) {
       const T* source = from + i * rows.from;
       T* target = to + i * rows.to;
       for (int64_t j = 0; j < columns.extent; ++j) target[j] = Copied(source[-j]);
-    }
-  } else if (kHasEven<T> && columns.to == 1 && columns.from == 2) {
-    if constexpr (kHasEven<T>) {
-      for (int64_t i = 0; i < rows.extent; ++i) {
-        CopyEven(from + i * rows.from, columns.extent, to + i * rows.to);
-      }
     }
   } else {
     for (int64_t i0 = 0; i0 < rows.extent; i0 += kBlockSide) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/depthwise_plan.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/narrow_depthwise.h"
@@ -149,7 +150,7 @@ void ConvolveStrip(const DepthwiseConvolution& convolution, const Lines& lines, 
       for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 4
         for (int k = 0; k < kVectors; ++k) {
-          sums[row][k] += weight * LoadVector(seen[row] + tap + k * kLanes);
+          sums[row][k] += weight * Load(seen[row] + tap + k * kLanes);
         }
       }
     }
@@ -200,30 +201,13 @@ void ConvolveImages(const DepthwiseConvolution& convolution, const LinePlan& pla
   const DepthwiseWindows& windows = convolution.windows;
   const Layout& from = convolution.images.tensor.layout;
   const Layout& to = convolution.out.layout;
-  const Layout& weight = convolution.weight.layout;
-  const PlaneAxes axes(weight);
-  const int64_t num_taps = windows.extents[0] * windows.extents[1];
   for (int64_t j = 0; j < windows.extents[1]; ++j) taps[j] = TapOffset(windows, plan, j);
   Lines lines(convolution.images, plan, memory);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t image = unit / to.shape[1];
     const int64_t channel = unit % to.shape[1];
-    VisitAnyElement(weight.dtype, [&]<typename Element>(Element) {
-      const auto* elements = static_cast<const Element*>(inputs[convolution.weight.address]) +
-                             channel * weight.strides[0];
-      for (int64_t i = 0; i < windows.extents[0]; ++i) {
-        for (int64_t j = 0; j < windows.extents[1]; ++j) {
-          const int64_t tap = i * windows.extents[1] + j;
-          weights[convolution.is_backwards ? num_taps - 1 - tap : tap] =
-              NumberOf<float>(elements[i * axes.strides[0] + j * axes.strides[1]]);
-        }
-      }
-    });
-    const float bias =
-        convolution.bias.is_given()
-            ? LoadNumber<float>(convolution.bias.layout.dtype, inputs[convolution.bias.address],
-                                channel * convolution.bias.layout.strides[0])
-            : 0;
+    LoadTaps(convolution, inputs, channel, weights, 1);
+    const float bias = LoadBias(convolution, inputs, channel);
     lines.Begin(AddressOf(convolution.images.tensor, inputs,
                           image * from.strides[0] + channel * from.strides[1]));
     void* out =
@@ -249,15 +233,15 @@ void AddLine(const float* gradient, const float* seen, const int64_t* taps, int6
   FloatVector parts[kTaps];
   for (int j = 0; j < kTaps; ++j) parts[j] = sums[j];
   for (int64_t k = 0; k < num_vectors - 1; ++k) {
-    const FloatVector factor = LoadVector(gradient + k * kLanes);
+    const FloatVector factor = Load(gradient + k * kLanes);
 #pragma GCC unroll 4
-    for (int j = 0; j < kTaps; ++j) parts[j] += factor * LoadVector(seen + taps[j] + k * kLanes);
+    for (int j = 0; j < kTaps; ++j) parts[j] += factor * Load(seen + taps[j] + k * kLanes);
   }
   // Where there is no gradient an infinity may be seen.
   const int64_t last = (num_vectors - 1) * kLanes;
-  const FloatVector factor = LoadVector(gradient + last);
+  const FloatVector factor = Load(gradient + last);
   for (int j = 0; j < kTaps; ++j) {
-    const auto bits = std::bit_cast<IntVector>(LoadVector(seen + taps[j] + last)) & mask;
+    const auto bits = std::bit_cast<IntVector>(Load(seen + taps[j] + last)) & mask;
     parts[j] += factor * std::bit_cast<FloatVector>(bits);
   }
   for (int j = 0; j < kTaps; ++j) sums[j] = parts[j];

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/tasks.h"
-#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/transpose_plane.h"
 
 namespace opserve::kernels {
 namespace {
@@ -44,51 +45,21 @@ struct NarrowPlan {
   Plane seen = {};
 };
 
-// to[place * kBlockChannels + channel] = from[channel * places + place], or the reverse.
-void TransposeChannels(const float* from, int64_t places, float* to, bool is_reverse) {
-  const auto place_of = [&](int64_t place, int64_t channel) { return channel * places + place; };
-  const auto vector_of = [](int64_t place, int64_t channel) {
-    return place * kBlockChannels + channel;
-  };
-  int64_t place = 0;
-  for (; place + 8 <= places; place += 8) {
-    for (int64_t channel = 0; channel < kBlockChannels; channel += 8) {
-      const int64_t line = place_of(place, channel);
-      const int64_t vector = vector_of(place, channel);
-      if (is_reverse) {
-        TransposeSquare(from + vector, kBlockChannels, to + line, places);
-      } else {
-        TransposeSquare(from + line, places, to + vector, kBlockChannels);
-      }
-    }
-  }
-  for (; place < places; ++place) {
-    for (int64_t channel = 0; channel < kBlockChannels; ++channel) {
-      const int64_t line = place_of(place, channel);
-      const int64_t vector = vector_of(place, channel);
-      if (is_reverse) {
-        to[line] = from[vector];
-      } else {
-        to[vector] = from[line];
-      }
-    }
-  }
-}
-
 // kPlaces results of a line, one vector each, from those that the first one sees on.
 template <int kPlaces>
 void ConvolvePlaces(const DepthwiseWindows& windows, const NarrowPlan& plan, const float* seen,
-                    const FloatVector* weights, const FloatVector& bias, float* results) {
+                    const float* weights, const float* biases, float* results) {
   FloatVector sums[kPlaces];
-  for (FloatVector& sum : sums) sum = bias;
+  for (FloatVector& sum : sums) sum = Load(biases);
   const int64_t step = windows.stride[1] * kBlockChannels;
   for (int64_t i = 0; i < windows.extents[0]; ++i) {
     const float* tap = seen + i * windows.dilation[0] * plan.seen[1] * kBlockChannels;
     for (int64_t j = 0; j < windows.extents[1]; ++j) {
-      const FloatVector weight = *weights++;
+      const FloatVector weight = Load(weights);
+      weights += kBlockChannels;
 #pragma GCC unroll 7
       for (int place = 0; place < kPlaces; ++place) {
-        sums[place] += weight * LoadVector(tap + place * step);
+        sums[place] += weight * Load(tap + place * step);
       }
       tap += windows.dilation[1] * kBlockChannels;
     }
@@ -107,28 +78,12 @@ class NarrowImages {
   }
 
   void LoadWeights(int64_t channel, int64_t count) {
-    const DepthwiseWindows& windows = convolution_.windows;
-    const Layout& weight = convolution_.weight.layout;
-    const PlaneAxes axes(weight);
-    const int64_t num_taps = windows.extents[0] * windows.extents[1];
-    VisitAnyElement(weight.dtype, [&]<typename Element>(Element) {
-      const auto* elements = static_cast<const Element*>(inputs_[convolution_.weight.address]);
-      for (int64_t tap = 0; tap < num_taps; ++tap) {
-        const int64_t k = convolution_.is_backwards ? num_taps - 1 - tap : tap;
-        const Element* first = elements + channel * weight.strides[0] +
-                               k / windows.extents[1] * axes.strides[0] +
-                               k % windows.extents[1] * axes.strides[1];
-        weights_[tap] = FloatVector{};
-        for (int64_t i = 0; i < count; ++i) {
-          weights_[tap][i] = NumberOf<float>(first[i * weight.strides[0]]);
-        }
-      }
-    });
-    bias_ = FloatVector{};
-    const TensorRef& bias = convolution_.bias;
-    for (int64_t i = 0; bias.is_given() && i < count; ++i) {
-      bias_[i] = LoadNumber<float>(bias.layout.dtype, inputs_[bias.address],
-                                   (channel + i) * bias.layout.strides[0]);
+    const int64_t num_taps = convolution_.num_taps();
+    std::fill_n(weights_, num_taps * kBlockChannels, 0.0f);
+    std::fill_n(biases_, kBlockChannels, 0.0f);
+    for (int64_t i = 0; i < count; ++i) {
+      LoadTaps(convolution_, inputs_, channel + i, weights_ + i, kBlockChannels);
+      biases_[i] = LoadBias(convolution_, inputs_, channel + i);
     }
   }
 
@@ -153,7 +108,7 @@ class NarrowImages {
  private:
   template <int kPlaces>
   void Compute(const float* seen, float* results) const {
-    ConvolvePlaces<kPlaces>(convolution_.windows, plan_, seen, weights_, bias_, results);
+    ConvolvePlaces<kPlaces>(convolution_.windows, plan_, seen, weights_, biases_, results);
   }
 
   void LoadImages(int64_t image, int64_t channel, int64_t count) {
@@ -169,7 +124,7 @@ class NarrowImages {
       }
     });
     std::fill_n(planes_ + count * places, (kBlockChannels - count) * places, 0.0f);
-    TransposeChannels(planes_, places, vectors_, /*is_reverse=*/false);
+    TransposePlane(planes_, places, places, kBlockChannels, vectors_, kBlockChannels);
     const auto inside = [&](int d, int64_t place) { return place >= 0 && place < plan_.seen[d]; };
     for (int64_t y = 0; y < plan_.given[0]; ++y) {
       const int64_t line = images.begin[0] + y * images.step[0];
@@ -187,7 +142,7 @@ class NarrowImages {
     const TensorRef& out = convolution_.out;
     const PlaneAxes axes(out.layout);
     const int64_t places = plan_.results[0] * plan_.results[1];
-    TransposeChannels(vectors_, places, planes_, /*is_reverse=*/true);
+    TransposePlane(vectors_, kBlockChannels, kBlockChannels, places, planes_, places);
     VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
       auto* elements = static_cast<Element*>(outputs_[out.address]) +
                        image * out.layout.strides[0] + channel * out.layout.strides[1];
@@ -218,8 +173,8 @@ class NarrowImages {
   const NarrowPlan& plan_;
   const void* const* const inputs_;
   void* const* const outputs_;
-  FloatVector weights_[kMostTaps];
-  FloatVector bias_;
+  alignas(64) float weights_[kMostTaps * kBlockChannels];  // tap by tap
+  alignas(64) float biases_[kBlockChannels];
   alignas(64) float seen_[kMostImageElements / 3];
   alignas(64) float planes_[kMostImageElements / 3];   // line by line, channel by channel
   alignas(64) float vectors_[kMostImageElements / 3];  // place by place
