@@ -104,10 +104,8 @@ class RowsKernel final : public Kernel {
       tile_columns_ = kSide;
     } else if (plan_.num_columns >= kTile / 8) {
       panel_rows_ = 1;
-      // Rows of several runs, such as the images of a group: tiles are taken as they lie if they
-      // have a part of one run each.
-      const int64_t run = columns.inner_extent();
-      const bool has_long_runs = columns.rank > 1 && run >= kTile / 8 && run <= kTile;
+      const int64_t run = RunOfColumns();
+      const bool has_long_runs = run >= kTile / 8 && run <= kTile;
       tile_columns_ = has_long_runs ? run : kTile;
     } else {
       panel_rows_ = std::min(kSide, kTile / std::max<int64_t>(1, plan_.num_columns));
@@ -184,6 +182,20 @@ class RowsKernel final : public Kernel {
     alignas(64) C buffers[kMaxRowInputs][kTile];
     alignas(64) C results[kMaxRowOutputs][kTile];  // those that are not written to their place
   };
+
+  // The columns of a tile of rows of several runs, such as the images of a group, or 0: a tile with
+  // a part of one run is taken as it lies, and has one number of each operand that has one for each
+  // run.
+  int64_t RunOfColumns() const {
+    const RowOperand& first = plan_.inputs[0];
+    if (first.columns.rank > 1) return first.columns.inner_extent();
+    if (!IsRun(first, 0, plan_.num_columns)) return 0;  // it is converted once for all passes
+    for (const RowOperand& operand : plan_.inputs) {
+      const AxisGroup& columns = operand.columns;
+      if (columns.rank > 1 && columns.inner_stride() == 0) return columns.inner_extent();
+    }
+    return 0;
+  }
 
   bool has_column_sums() const { return !plan_.column_outputs.empty(); }
 
@@ -282,6 +294,12 @@ class RowsKernel final : public Kernel {
     return operand.dtype == kDtypeOf<C> && columns.inner_stride() == 1 &&
            (columns.rank == 1 || column % columns.inner_extent() + count <= columns.inner_extent());
   }
+  // Whether `count` columns from `column` on are the same number.
+  static bool IsOneNumber(const RowOperand& operand, int64_t column, int64_t count) {
+    const AxisGroup& columns = operand.columns;
+    return columns.inner_stride() == 0 &&
+           (columns.rank == 1 || column % columns.inner_extent() + count <= columns.inner_extent());
+  }
   static int64_t OffsetOf(const RowOperand& operand, int64_t row, int64_t column) {
     return AxisCursor(operand.rows, row).offset() + AxisCursor(operand.columns, column).offset();
   }
@@ -306,6 +324,13 @@ class RowsKernel final : public Kernel {
       return;
     }
     tiles.first[k] = buffer;
+    if (num_rows == 1 && IsOneNumber(operand, column, count)) {
+      // As a channel's factor of its image: LoadTile would take longer to see it than to fill.
+      std::fill_n(buffer, count,
+                  LoadNumber<C>(operand.dtype, address, OffsetOf(operand, row, column)));
+      tiles.pitch[k] = 0;
+      return;
+    }
     tiles.pitch[k] = count;
     const bool is_constant = operand.rows.is_broadcast();
     if (is_constant) tiles.pitch[k] = 0;

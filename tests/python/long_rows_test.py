@@ -80,3 +80,23 @@ def test_upsample(client, height, width):
         torch.testing.assert_close(torch.as_tensor(values), image.grad, rtol=1e-2, atol=1)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("positions", [500, 512, 1024, 1500, 4096, 5000])  # kernels have 4096 columns at a time
+@pytest.mark.parametrize("channels,groups", [(6, 2), (4, 4), (3, 1)])
+def test_group_norm(client, channels, groups, positions, dtype):
+    random = torch.Generator().manual_seed(positions)
+    x, gradient = (torch.randn(2, channels, positions, generator=random).to(dtype) for _ in range(2))
+    gamma, beta = (torch.randn(channels, generator=random).to(dtype) for _ in range(2))
+    inputs = [one.double().requires_grad_() for one in (x, gamma, beta)]
+    expected = functional.group_norm(inputs[0], groups, inputs[1], inputs[2])
+    expected.backward(gradient.double())
+
+    sizes = {"n": 2, "c": channels, "hxw": positions, "group": groups}
+    values, mean, deviation = client.group_norm(x.numpy(), gamma.numpy(), beta.numpy(), **sizes)
+    gradients = client.group_norm_backward(gradient.numpy(), x.numpy(), mean, deviation, gamma.numpy(), **sizes)
+
+    tolerance = 1e-5 if dtype is torch.float32 else 2e-3  # statistics are rounded to the dtype
+    for seen, wanted in zip((values, *gradients), (expected, *(one.grad for one in inputs))):
+        wanted = wanted.detach()
+        torch.testing.assert_close(
+            torch.as_tensor(seen).double(), wanted, rtol=tolerance, atol=tolerance * wanted.abs().max().item())
