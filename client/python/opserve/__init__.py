@@ -8,9 +8,9 @@
 opserve.torch has differentiable functions with a backward pass that runs there.
 """
 
+from opserve import _grpc_settings as _grpc_settings  # before gRPC is imported
 from opserve._data_type import DataType
 from opserve._operators import OPERATORS
-from opserve import _process as _process  # before gRPC is imported
 from opserve._retry import Retry
 from opserve._target import Keepalive, Tls, default_target
 from opserve.aio import AsyncClient

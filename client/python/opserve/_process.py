@@ -4,10 +4,7 @@ gRPC has threads and locks of its own. A child that is forked after they were st
 locks without the threads, so that even a deadline does not end a call there. A forked child
 therefore leaves everything of gRPC as it is: it makes no call, and frees nothing.
 
-gRPC's own support of forks stops its threads in the parent first. A fork can wait for that for
-ever, and prints a line if another thread is in a call. This module switches it off, unless the
-user has set GRPC_ENABLE_FORK_SUPPORT. gRPC reads that when it is imported, so this module has to
-be imported before.
+gRPC's own support of forks is switched off, see _grpc_settings.py.
 """
 
 from __future__ import annotations
@@ -17,8 +14,6 @@ import gc
 import os
 import weakref
 from typing import Protocol
-
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 REFUSAL = (
     "this process was forked from one that had connected to a daemon, and a connection does not "
