@@ -144,8 +144,23 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[], Any], set[str]]] = {
         {"AvgPool2d", "AvgPool2dBackward"},
     ),
     "averages of volumes without their edges": (
-        lambda x: F.avg_pool3d(x, 2, count_include_pad=False),
+        lambda x: F.avg_pool3d(x, (3, 2, 3), (2, 2, 1), 1, count_include_pad=False),
         lambda: [torch.randn(3, 4, 6, 5)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "averages of volumes with a rest": (
+        lambda x: F.avg_pool3d(x, 3, 2, 1, ceil_mode=True),
+        lambda: [torch.randn(2, 3, 4, 6, 8)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "averages of volumes with a rest, without their edges": (
+        lambda x: F.avg_pool3d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        lambda: [torch.randn(2, 3, 4, 6, 8)],
+        {"AvgPool2d", "AvgPool2dBackward"},
+    ),
+    "parts of sums of volumes": (
+        lambda x: F.avg_pool3d(x, (2, 3, 2), 2, (1, 0, 1), divisor_override=5),
+        lambda: [torch.randn(2, 3, 4, 6, 8)],
         {"AvgPool2d", "AvgPool2dBackward"},
     ),
     "local response norm": (

@@ -62,6 +62,9 @@ CASES: dict[str, tuple[Function, float, float, float, float]] = {
     "permutation": (
         lambda x: torch.randperm(COUNT).reshape(SHAPE) / COUNT + x, 0, 1, 0.5, math.sqrt(1 / 12)
     ),
+    "slopes": (
+        lambda x: F.rrelu(x - 1, 0.2, 0.6, training=True), -0.6, -0.2, -0.4, 0.4 / math.sqrt(12)
+    ),
     "dropout1d": (
         lambda x: F.dropout1d(x.view(100, -1, 1) + 1, 0.3).view(SHAPE),
         0,
@@ -96,6 +99,21 @@ def test_numbers_have_torchs_distribution_and_repeat(
     if deviation:
         pairs = torch.corrcoef(torch.stack([numbers.flatten()[1:], numbers.flatten()[:-1]]))
         assert abs(pairs[0, 1].item()) < 5 / math.sqrt(COUNT)
+    assert all(not plan.unsupported for plan in backend.plans)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_each_slope_is_its_gradient(backend: opserve.torch.Backend, trains: bool) -> None:
+    x = torch.randn(SHAPE, requires_grad=True)
+
+    y = torch.compile(lambda x: F.rrelu(x, 0.2, 0.6, trains), backend=backend)(x)
+    y.sum().backward()
+
+    slopes = torch.where(x > 0, 1.0, y / x)
+    torch.testing.assert_close(x.grad.clone(), slopes)
+    below = slopes[x <= 0]
+    assert 0.2 - 1e-6 <= below.min() and below.max() <= 0.6 + 1e-6
+    assert (below.std() > 0.05) == trains
     assert all(not plan.unsupported for plan in backend.plans)
 
 

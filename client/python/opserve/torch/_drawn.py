@@ -78,6 +78,38 @@ def _log_normal(x: Tensor, mean: float = 1, deviation: float = 2, **options: Any
     return torch.exp(numbers * deviation + mean).to(x.dtype)
 
 
+def _leaky(
+    x: Tensor,
+    noise: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Optional[torch.Generator] = None,
+) -> tuple[Tensor, Tensor]:
+    """With a slope of its own for each element below 0: those of all, which the gradient needs."""
+    if not training:
+        return torch.nn.functional.leaky_relu(x, (lower + upper) / 2), noise
+    slopes = torch.rand(x.shape, dtype=x.dtype, device=x.device) * (upper - lower) + lower
+    slopes = torch.where(x <= 0, slopes, torch.ones_like(slopes))
+    return x * slopes, slopes
+
+
+def _leaky_backward(
+    gradient: Tensor,
+    x: Tensor,
+    slopes: Tensor,
+    lower: float,
+    upper: float,
+    training: bool,
+    self_is_result: bool,
+) -> Tensor:
+    if training:
+        return gradient * slopes
+    slope = (lower + upper) / 2
+    leaky: Tensor = aten.leaky_relu_backward.default(gradient, x, slope, self_is_result)
+    return leaky
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.multinomial.default: _multinomial,
     aten.randperm.default: _permutation,
@@ -87,4 +119,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.cauchy.default: _cauchy,
     aten.geometric.default: _geometric,
     aten.log_normal.default: _log_normal,
+    aten.rrelu_with_noise_backward.default: _leaky_backward,
 }
+if hasattr(aten, "rrelu_with_noise_functional"):  # not in torch 2.4
+    DECOMPOSITIONS[aten.rrelu_with_noise_functional.default] = _leaky

@@ -17,13 +17,6 @@ def _triple(numbers: Any) -> list[int]:
     return numbers * 3 if len(numbers) == 1 else numbers
 
 
-def _are_products(
-    padding: Sequence[int], ceil_mode: bool, include_pad: bool, divisor: Optional[int]
-) -> bool:
-    """Whether each window divides by the product of its two parts' divisors."""
-    return not ceil_mode and not divisor and (include_pad or not any(padding))
-
-
 def _average(
     x: Tensor,
     kernel: Any,
@@ -32,15 +25,27 @@ def _average(
     ceil_mode: bool = False,
     include_pad: bool = True,
     divisor: Optional[int] = None,
-) -> Any:
+) -> Tensor:
+    """A window divides by the product of what it counts along each axis, so in two steps, too."""
     kernel, stride, padding = _triple(kernel), _triple(stride or kernel), _triple(padding)
-    if not _are_products(padding, ceil_mode, include_pad, divisor):
-        return NotImplemented
     planes = aten.avg_pool2d.default(
-        x.reshape(-1, *x.shape[-3:]), kernel[1:], stride[1:], padding[1:]
+        x.reshape(-1, *x.shape[-3:]),
+        kernel[1:],
+        stride[1:],
+        padding[1:],
+        ceil_mode,
+        include_pad,
+        divisor,
     )
-    columns = planes.reshape(planes.shape[0], 1, planes.shape[1], -1)
-    averages = aten.avg_pool2d.default(columns, [kernel[0], 1], [stride[0], 1], [padding[0], 0])
+    averages = aten.avg_pool2d.default(
+        planes.reshape(planes.shape[0], 1, planes.shape[1], -1),
+        [kernel[0], 1],
+        [stride[0], 1],
+        [padding[0], 0],
+        ceil_mode,
+        include_pad,
+        divisor and 1,
+    )
     return averages.reshape(*x.shape[:-3], -1, *planes.shape[-2:])
 
 
@@ -53,10 +58,8 @@ def _average_backward(
     ceil_mode: bool,
     include_pad: bool,
     divisor: Optional[int],
-) -> Any:
+) -> Tensor:
     kernel, stride, padding = _triple(kernel), _triple(stride or kernel), _triple(padding)
-    if not _are_products(padding, ceil_mode, include_pad, divisor):
-        return NotImplemented
     volumes = x.reshape(-1, *x.shape[-3:])
     count, depth = volumes.shape[:2]
     height, width = gradient.shape[-2:]
@@ -66,9 +69,9 @@ def _average_backward(
         [kernel[0], 1],
         [stride[0], 1],
         [padding[0], 0],
-        False,
-        True,
-        None,
+        ceil_mode,
+        include_pad,
+        divisor and 1,
     )
     planes = aten.avg_pool2d_backward.default(
         columns.reshape(count, depth, height, width),
@@ -76,9 +79,9 @@ def _average_backward(
         kernel[1:],
         stride[1:],
         padding[1:],
-        False,
-        True,
-        None,
+        ceil_mode,
+        include_pad,
+        divisor,
     )
     return planes.reshape(x.shape)
 
