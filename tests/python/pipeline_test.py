@@ -229,6 +229,23 @@ def test_steps_run_in_order(own: opserve.Client) -> None:
     training.check()
 
 
+def test_each_of_the_steps_ahead_is_one_request(start_daemon: Any) -> None:
+    # Slow, so that all of them are on their way at once.
+    daemon = start_daemon("--metrics_listen=127.0.0.1:0", faults="kernel=*,slow=1000,count=all")
+    watcher = Watcher(daemon)
+    with opserve.Client(daemon.target) as client:
+        training = Training(client, ahead=4)
+        for _ in range(2):  # requests name versions once an answer has told them
+            training.step()
+            training.backend.synchronize()
+        before = watcher.value("opserve_requests_total")
+        for _ in range(6):
+            training.step()
+        training.backend.synchronize()
+        assert watcher.value("opserve_requests_total") - before == 6
+        assert watcher.value('opserve_requests_total{code="INVALID_ARGUMENT"}') == 0
+
+
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_the_queue_of_steps_is_bounded(own: opserve.Client, ahead: int) -> None:
     training = Training(own, ahead=ahead)

@@ -152,6 +152,8 @@ def parse(message: Buffer, kind: Any) -> Any:
 
 def varint(value: int) -> bytes:
     """A number as protobuf writes it."""
+    if value <= 0x7F:
+        return bytes((value,))
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -34,6 +34,9 @@ class SupportsDLPack(Protocol):
 
 Array = Union["npt.NDArray[Any]", SupportsDLPack]
 
+# In bytes: copied at once, holding up other threads for less than they would take to go on.
+_SMALL_COPY = 4 << 10
+
 _FLOATING = (DataType.FLOAT, DataType.FLOAT16, DataType.BF16, DataType.DOUBLE)
 # Of numbers without a dtype of their own, by numpy's kind of them.
 _DEFAULTS = {
@@ -122,7 +125,9 @@ def destination_view(tensor: object) -> TensorView:
 
 def copy_bytes(address: int, data: memoryview) -> None:
     """Copies `data` to `address`; other threads run meanwhile."""
-    if len(data) != 0:
+    if len(data) <= _SMALL_COPY:
+        ctypes.memmove(address, bytes(data), len(data))
+    else:
         to = np.frombuffer(memory(address, len(data)), np.uint8)
         np.copyto(to, np.frombuffer(data, np.uint8))
 

@@ -9,6 +9,7 @@ protobuf's global pool.
 from __future__ import annotations
 
 import importlib.resources
+from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -16,24 +17,42 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 _PACKAGE = "opserve.v1."
 
 
-def _load_pool() -> Any:
+def _load_files() -> Any:
     data = (
         importlib.resources.files(__package__).joinpath("protocol.binpb").read_bytes()
     )
-    pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
-        pool.AddSerializedFile(file.SerializeToString())
-    return pool
+    return descriptor_pb2.FileDescriptorSet.FromString(data).file
 
 
-_pool = _load_pool()
+_files = _load_files()
+_pool = descriptor_pool.DescriptorPool()
+for _file in _files:
+    _pool.AddSerializedFile(_file.SerializeToString())
 
 
 def _message(name: str) -> Any:
-    descriptor = _pool.FindMessageTypeByName(_PACKAGE + name)
+    return _class_of(_pool.FindMessageTypeByName(_PACKAGE + name))
+
+
+def _class_of(descriptor: Any) -> Any:
     if hasattr(message_factory, "GetMessageClass"):  # protobuf 4.22 and later
         return message_factory.GetMessageClass(descriptor)
     return message_factory.MessageFactory(_pool).GetPrototype(descriptor)
+
+
+def _classes_within(messages: Any) -> Iterator[Any]:
+    for descriptor in messages:
+        yield _class_of(descriptor)
+        yield from _classes_within(descriptor.nested_types)
+
+
+# protobuf itself keeps no class: it would make those of messages within others again and again,
+# whenever Python has collected them, which takes longer than most requests.
+_classes = [
+    one
+    for file in _files
+    for one in _classes_within(_pool.FindFileByName(file.name).message_types_by_name.values())
+]
 
 
 def enum_names(name: str) -> dict[int, str]:

@@ -29,7 +29,8 @@ PAYLOAD, RESIDENT, SHARED_MEMORY = 1, 2, 3
 
 # Of ExecuteRequest, and of PreparedCall.
 _KEY_FIELD, _PREPARED_FIELD, _IDENTITY_FIELD = 4, 8, 9
-_PROGRAM_FIELD, _RESIDENTS_FIELD = 1, 2
+_PROGRAM_FIELD, _RESIDENTS_FIELD, _VERSIONS_FIELD = 1, 2, 5
+_RESIDENT_TAG, _VERSION_TAG = b"\x08", b"\x10"  # of ExpectedVersion
 _WANT_BRIEF = _wire.PreparedCall(want_brief=True).SerializeToString()
 
 
@@ -385,11 +386,15 @@ def encode_versions(versions: Iterable[tuple[int, int]]) -> bytes:
 
     Others may be appended.
     """
-    call = _wire.PreparedCall()
-    for resident, version in versions:
-        call.versions.add(resident=resident, version=version)
-    encoded: bytes = call.SerializeToString()
-    return encoded
+    return b"".join(
+        [
+            _frame.field(
+                _VERSIONS_FIELD,
+                _RESIDENT_TAG + _frame.varint(resident) + _VERSION_TAG + _frame.varint(version),
+            )
+            for resident, version in versions
+        ]
+    )
 
 
 def encode_attributes(

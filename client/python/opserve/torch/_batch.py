@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -39,7 +40,10 @@ class Pending:
         error: of the request.
     """
 
-    __slots__ = ("batch", "entry", "error", "is_sent", "position", "shape", "template", "value")
+    __slots__ = (
+        "batch", "entry", "error", "is_sent", "position", "shape", "template", "value",
+        "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, template: Template, position: int, shape: Sequence[int]) -> None:
         self.template = template
@@ -102,11 +106,11 @@ class Batch:
         self._codes = codes
         self._handles = handles
         self._spares = spares
-        # That the answer has, by their numbers.
-        self._results: Mapping[int, Pending] = {}
+        # That the answer has, by their numbers. Those that nothing else refers to need no value.
+        self._results: Mapping[int, weakref.ref[Pending]] = {}
         if joined.positions:
             results = [one for part in parts for one in part.results]
-            self._results = {number: results[number] for number in joined.positions}
+            self._results = {number: weakref.ref(results[number]) for number in joined.positions}
         self.releases: Sequence[ResidentTensor] = ()
         self.error: Optional[Exception] = None
         self.is_done = False
@@ -181,7 +185,8 @@ class Batch:
         """Takes the answer apart: values of results become known."""
         with self._lock:
             if self._answer is not None:
-                _read(self._joined, self._answer, self._results)
+                results = {number: there() for number, there in self._results.items()}
+                _read(self._joined, self._answer, results)
                 self._answer, self._results = None, {}
 
     def _run_singly(self, refusal: errors.OpserveError) -> None:
@@ -216,7 +221,7 @@ class Batch:
             except errors.OpserveError as error:
                 error.invocation += self._joined.offsets[index]
                 raise
-            _read(joined, answer, part.results)
+            _read(joined, answer, dict(enumerate(part.results)))
             for result, fate in zip(part.results, fates):
                 if not result.is_sent and fate != DROPPED:
                     places[numbers[result]] = len(handles)
@@ -274,15 +279,15 @@ def _encode(
     return joined.encoded + encode_attributes(attributes)
 
 
-def _read(
-    joined: Joined, answer: bytes, pending: Union[Sequence[Pending], Mapping[int, Pending]]
-) -> None:
+def _read(joined: Joined, answer: bytes, pending: Mapping[int, Optional[Pending]]) -> None:
     """Gives results their values, but those that replace a spare tensor, which have theirs."""
     results = joined.run.decode(answer, joined.wanted).results
     for number, position in joined.positions.items():
         one, result = pending[number], results[position]
+        if one is None:
+            continue
         if one.is_sent:
-            one.value = result.reshape(one.shape)
+            one.value = result if result.shape == one.shape else result.reshape(one.shape)
         else:
             one.template.shapes[one.position] = _fusion.shape_of(result)
             one.value = like(one, result)

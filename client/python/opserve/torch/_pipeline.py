@@ -230,6 +230,8 @@ class Pipeline:
                 numbers[result] = len(numbers)
                 if not result.is_sent and residents.needs(result):
                     needed.append(result)
+                else:
+                    result.entry = None  # each would keep the other
         found = residents.take_spares(
             [one.template.shapes.get(one.position) for one in needed], places
         )
@@ -260,20 +262,21 @@ class Pipeline:
         """Waits until a request may be sent.
 
         Returns:
-            The versions that it names: one for each request on its way that it follows.
+            The versions that it names: of a tensor that each request on its way changes, if it
+            uses what that one changes.
         """
         while len(self._sent) >= self._ahead:
             self._take_answer()
-        versions = []
+        versions = {}
         for before in list(self._sent):
             shared = [one for one in before.changed if one in batch.place_of]
             known = next((one for one in shared if one in self._versions), None)
             if known is not None:
-                versions.append((batch.place_of[known], self._versions[known]))
+                versions[batch.place_of[known]] = self._versions[known]
             elif shared:
                 self._take_answers()
                 return []
-        return versions
+        return list(versions.items())
 
     def _send(self, batch: Batch, versions: Sequence[tuple[int, int]]) -> None:
         # The daemon begins with it when it has done those before.

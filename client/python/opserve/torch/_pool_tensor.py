@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 import torch
+from torch._dynamo import decorators as _dynamo
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from opserve import _dtypes, _tensors
@@ -111,9 +112,10 @@ class PoolTensor(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     # These two are called for each gradient, and take less time if only they are not compiled, and
-    # not all that they call: what they call is not compiled, either.
+    # not all that they call: what they call is not compiled, either. (With recursive=False,
+    # torch.compiler.disable puts a function before each, which takes longer than they do.)
     @staticmethod
-    @torch.compiler.disable(recursive=False)
+    @_dynamo.skip
     def __new__(cls, contents: Contents) -> PoolTensor:
         made: PoolTensor = torch.Tensor._make_wrapper_subclass(
             cls, contents.shape, dtype=contents.dtype, device=_HERE
@@ -122,7 +124,7 @@ class PoolTensor(torch.Tensor):
         return made
 
     @classmethod
-    @torch.compiler.disable(recursive=False)
+    @_dynamo.skip
     def __torch_dispatch__(
         cls,
         func: Any,
@@ -135,7 +137,7 @@ class PoolTensor(torch.Tensor):
         if func is _aten.ones_like.default:  # the gradient that autograd begins with
             return torch.ones(args[0].shape, dtype=args[0].dtype)
         if func is _aten._local_scalar_dense.default:
-            return func(args[0].contents.read())
+            return args[0].contents.read().item()
         return cls._dispatch(func, args, kwargs)
 
     @classmethod

@@ -20,24 +20,26 @@ class StepCounts:
 
     def __init__(self) -> None:
         self._all = torch.empty(0)
-        self._numbers = self._all.numpy()  # the same memory: torch takes longer to add to it
+        self._numbers = _numbers_of(self._all)
         self._each: list[torch.Tensor] = []
 
     def read(self, states: Sequence[dict[str, Any]]) -> list[float]:
         """The steps that were done, by parameter."""
         if self._has(states):
-            return self._numbers.tolist()
+            return self._numbers.tolist()  # type: ignore[return-value]  # of floats
         return [float(state.get(_NAME, 0)) for state in states]
 
     def add(self, states: Sequence[dict[str, Any]]) -> None:
         """Counts a step for each parameter."""
         if not self._has(states):
             self._all = torch.tensor(self.read(states), dtype=torch.float32)
-            self._numbers = self._all.numpy()
+            self._numbers = _numbers_of(self._all)
             self._each = list(self._all.unbind())
             for state, count in zip(states, self._each):
                 state[_NAME] = count
-        self._numbers += 1
+        numbers = self._numbers
+        for place in range(len(numbers)):
+            numbers[place] += 1
 
     def lower(self, state: dict[str, Any], count: float) -> None:
         """Steps of one parameter have failed: at most so many are done."""
@@ -50,3 +52,8 @@ class StepCounts:
         if len(states) != len(each):
             return False
         return all(state.get(_NAME) is count for state, count in zip(states, each))
+
+
+def _numbers_of(counts: torch.Tensor) -> memoryview:
+    """Their memory: for torch or numpy, adding to a few numbers takes longer."""
+    return memoryview(counts.numpy())
