@@ -10,11 +10,10 @@
 
 namespace opserve::kernels {
 
-// The depth that is packed at a time: what is packed stays in the second-level cache.
+// The depth that is packed at a time: so much stays in the second-level cache.
 inline constexpr int64_t kBlockDepth = 256;
 
-// What is computed in registers at a time: kStripRows x two vectors. AVX-512 has twice as many
-// registers.
+// Registers have kStripRows x two vectors of sums at a time. AVX-512 has twice as many registers.
 inline constexpr int kStripRows = sizeof(FloatVector) == 64 ? 12 : 6;
 template <typename C>
 inline constexpr int kStripColumns = 2 * sizeof(FloatVector) / sizeof(C);
@@ -40,7 +39,7 @@ int64_t FindRuns(const int64_t* offsets, int64_t count, int64_t most, OffsetRun*
 
 // Packs a block as strips of kWidth lines: strip after strip, and in each all lines' first
 // elements, all lines' second elements and so on. Lines are rows of the left factor or columns of
-// the right one. What is missing of the last strip is its last line once more.
+// the right one. The last strip is filled up with its last line.
 //
 // kWidth is kStripRows or kStripColumns<C>, C is float, double or uint64_t. `lines` and `steps`:
 // offsets of the lines' first elements, and of elements from these; at most kBlockDepth steps.

@@ -292,13 +292,15 @@ class RowsKernel final : public Kernel {
   static bool IsRun(const RowOperand& operand, int64_t column, int64_t count) {
     const AxisGroup& columns = operand.columns;
     return operand.dtype == kDtypeOf<C> && columns.inner_stride() == 1 &&
-           (columns.rank == 1 || column % columns.inner_extent() + count <= columns.inner_extent());
+           AreInOneRun(columns, column, count);
   }
   // Whether `count` columns from `column` on are the same number.
   static bool IsOneNumber(const RowOperand& operand, int64_t column, int64_t count) {
     const AxisGroup& columns = operand.columns;
-    return columns.inner_stride() == 0 &&
-           (columns.rank == 1 || column % columns.inner_extent() + count <= columns.inner_extent());
+    return columns.inner_stride() == 0 && AreInOneRun(columns, column, count);
+  }
+  static bool AreInOneRun(const AxisGroup& columns, int64_t column, int64_t count) {
+    return columns.rank == 1 || column % columns.inner_extent() + count <= columns.inner_extent();
   }
   static int64_t OffsetOf(const RowOperand& operand, int64_t row, int64_t column) {
     return AxisCursor(operand.rows, row).offset() + AxisCursor(operand.columns, column).offset();

@@ -60,7 +60,7 @@ COUNT = """
                 count += int(status["voluntary_ctxt_switches"])
         return count
 
-    with opserve.Client("TARGET") as client:
+    with opserve.Client() as client:
         for _ in range(10):
             client.kl_div([0.0], [0.0])
         before = switches()
@@ -72,5 +72,5 @@ COUNT = """
 
 def test_the_waiting_thread_reads_answers_itself(daemon):
     # Threads of gRPC's own would be woken for each of the 300.
-    [switches] = run(COUNT.replace("TARGET", daemon.target))
+    [switches] = run(COUNT, OPSERVE_TARGET=daemon.target)
     assert int(switches) < 100

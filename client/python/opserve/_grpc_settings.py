@@ -1,10 +1,11 @@
 """Settings of gRPC, which it reads when it is imported: this module has to be imported before.
 
-What the user has set stays as it is. If something else has imported gRPC before, nothing changes.
+A variable that the user has set stays as it is. If something else has imported gRPC before, nothing
+changes.
 
 GRPC_ENABLE_FORK_SUPPORT=0: gRPC's own support of forks stops its threads in the parent first. A
-fork can wait for that for ever, and prints a line if another thread is in a call. See _process.py
-for what this client does about forks.
+fork can wait for that for ever, and prints a line if another thread is in a call. This client has
+its own way with forks, see _process.py.
 
 GRPC_EXPERIMENTS=-event_engine_client: the thread that waits for an answer reads it itself. With its
 event engine, gRPC has threads for that, which hand each event from one to the next: a third more

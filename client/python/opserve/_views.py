@@ -61,16 +61,16 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def memory(address: int, size: int) -> memoryview:
-    """`size` bytes at `address`, writable; the caller keeps their owner alive."""
-    if size == 0:
-        return memoryview(b"")
-    return _view_of_memory(address, size, _WRITABLE)  # type: ignore[no-any-return]
-
-
 # A ctypes array would need a type for each size, which takes longer than small copies do.
 _view_of_memory = ctypes.pythonapi.PyMemoryView_FromMemory
 _view_of_memory.restype = ctypes.py_object
 _view_of_memory.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
 
 _WRITABLE = 0x200  # PyBUF_WRITE
+
+
+def memory(address: int, size: int) -> memoryview:
+    """`size` bytes at `address`, writable; the caller keeps their owner alive."""
+    if size == 0:
+        return memoryview(b"")
+    return _view_of_memory(address, size, _WRITABLE)  # type: ignore[no-any-return]

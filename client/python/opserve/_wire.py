@@ -17,17 +17,19 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 _PACKAGE = "opserve.v1."
 
 
-def _load_files() -> Any:
+def _load_pool() -> tuple[Any, list[str]]:
+    """The pool, and the names of its files."""
     data = (
         importlib.resources.files(__package__).joinpath("protocol.binpb").read_bytes()
     )
-    return descriptor_pb2.FileDescriptorSet.FromString(data).file
+    files = descriptor_pb2.FileDescriptorSet.FromString(data).file
+    pool = descriptor_pool.DescriptorPool()
+    for file in files:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool, [file.name for file in files]
 
 
-_files = _load_files()
-_pool = descriptor_pool.DescriptorPool()
-for _file in _files:
-    _pool.AddSerializedFile(_file.SerializeToString())
+_pool, _files = _load_pool()
 
 
 def _message(name: str) -> Any:
@@ -51,7 +53,7 @@ def _classes_within(messages: Any) -> Iterator[Any]:
 _classes = [
     one
     for file in _files
-    for one in _classes_within(_pool.FindFileByName(file.name).message_types_by_name.values())
+    for one in _classes_within(_pool.FindFileByName(file).message_types_by_name.values())
 ]
 
 

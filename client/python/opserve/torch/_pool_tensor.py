@@ -112,7 +112,7 @@ class PoolTensor(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     # These two are called for each gradient, and take less time if only they are not compiled, and
-    # not all that they call: what they call is not compiled, either. (With recursive=False,
+    # not all that they call: their callees are not compiled, either. (With recursive=False,
     # torch.compiler.disable puts a function before each, which takes longer than they do.)
     @staticmethod
     @_dynamo.skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
@@ -17,6 +17,32 @@ def _triple(numbers: Any) -> list[int]:
     return numbers * 3 if len(numbers) == 1 else numbers
 
 
+def _windows(
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    include_pad: bool,
+    divisor: Optional[int],
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Of avg_pool2d: the windows of planes, and those across planes, which are columns there.
+
+    A window divides by the product of its counts along the axes, so two in a row do, too.
+    """
+    kernel, stride, padding = _triple(kernel), _triple(stride or kernel), _triple(padding)
+    return (
+        (kernel[1:], stride[1:], padding[1:], ceil_mode, include_pad, divisor),
+        (
+            [kernel[0], 1],
+            [stride[0], 1],
+            [padding[0], 0],
+            ceil_mode,
+            include_pad,
+            divisor and 1,  # the planes' windows have divided by it
+        ),
+    )
+
+
 def _average(
     x: Tensor,
     kernel: Any,
@@ -26,26 +52,10 @@ def _average(
     include_pad: bool = True,
     divisor: Optional[int] = None,
 ) -> Tensor:
-    """A window divides by the product of what it counts along each axis, so in two steps, too."""
-    kernel, stride, padding = _triple(kernel), _triple(stride or kernel), _triple(padding)
-    planes = aten.avg_pool2d.default(
-        x.reshape(-1, *x.shape[-3:]),
-        kernel[1:],
-        stride[1:],
-        padding[1:],
-        ceil_mode,
-        include_pad,
-        divisor,
-    )
-    averages = aten.avg_pool2d.default(
-        planes.reshape(planes.shape[0], 1, planes.shape[1], -1),
-        [kernel[0], 1],
-        [stride[0], 1],
-        [padding[0], 0],
-        ceil_mode,
-        include_pad,
-        divisor and 1,
-    )
+    in_planes, across = _windows(kernel, stride, padding, ceil_mode, include_pad, divisor)
+    planes = aten.avg_pool2d.default(x.reshape(-1, *x.shape[-3:]), *in_planes)
+    columns = planes.reshape(planes.shape[0], 1, planes.shape[1], -1)
+    averages = aten.avg_pool2d.default(columns, *across)
     return averages.reshape(*x.shape[:-3], -1, *planes.shape[-2:])
 
 
@@ -59,29 +69,17 @@ def _average_backward(
     include_pad: bool,
     divisor: Optional[int],
 ) -> Tensor:
-    kernel, stride, padding = _triple(kernel), _triple(stride or kernel), _triple(padding)
+    in_planes, across = _windows(kernel, stride, padding, ceil_mode, include_pad, divisor)
     volumes = x.reshape(-1, *x.shape[-3:])
     count, depth = volumes.shape[:2]
     height, width = gradient.shape[-2:]
     columns = aten.avg_pool2d_backward.default(
         gradient.reshape(count, 1, -1, height * width),
         x.new_zeros((count, 1, depth, height * width)),
-        [kernel[0], 1],
-        [stride[0], 1],
-        [padding[0], 0],
-        ceil_mode,
-        include_pad,
-        divisor and 1,
+        *across,
     )
     planes = aten.avg_pool2d_backward.default(
-        columns.reshape(count, depth, height, width),
-        volumes,
-        kernel[1:],
-        stride[1:],
-        padding[1:],
-        ceil_mode,
-        include_pad,
-        divisor,
+        columns.reshape(count, depth, height, width), volumes, *in_planes
     )
     return planes.reshape(x.shape)
 
