@@ -59,6 +59,7 @@ constexpr int64_t kPart = 256;
 template <typename Use>
 void ForEachPart(const ElementPlan& plan, const void* const* inputs, int64_t begin, int64_t end,
                  Use use) {
+  if (begin >= end) return;  // an empty group has no position
   AxisCursor indices(plan.indices, begin);
   AxisCursor table(plan.table, begin);
   AxisCursor items(plan.items, begin);

@@ -111,7 +111,9 @@ std::unique_ptr<Kernel> MakeSlice(const Call& call) {
   int64_t start = IntAttribute(call, 1);
   if (start < 0) start += extent;
   start = std::clamp<int64_t>(start, 0, extent);
-  const int64_t step = std::max<int64_t>(1, IntAttribute(call, 3, 1));
+  // A longer one reaches no further element, and products of it might not fit.
+  const int64_t step =
+      std::clamp<int64_t>(IntAttribute(call, 3, 1), 1, std::max<int64_t>(1, extent));
   const int64_t stride = StrideOf(self.layout, axis);
   // What stage one derived cannot be longer than this.
   const int64_t count =

@@ -148,7 +148,7 @@ bool Conv(Judge& judge, Arguments arguments, Shape* result) {
   return true;
 }
 
-// upsample2d(a, sizes): the last axes get these extents.
+// upsample2d(a, sizes): the last axes get these extents, where `a` has elements along them.
 bool Upsample2d(Judge& judge, Arguments arguments, Shape* result) {
   std::vector<int64_t> sizes;
   if (!judge.ShapeOf(arguments[0], result) || !judge.NumbersOf(arguments[1], &sizes)) return false;
@@ -157,8 +157,13 @@ bool Upsample2d(Judge& judge, Arguments arguments, Shape* result) {
                                                  ShapeText(*result)));
   }
   for (size_t i = 0; i < sizes.size(); ++i) {
+    int64_t& extent = (*result)[result->size() - sizes.size() + i];
     if (sizes[i] < 1) return judge.Fail(arguments[1], absl::StrCat(sizes[i], " must be above 0"));
-    (*result)[result->size() - sizes.size() + i] = sizes[i];
+    if (extent < 1) {
+      return judge.Fail(arguments[0], absl::StrCat("shape ", ShapeText(*result),
+                                                   " has an empty axis that is to be resized"));
+    }
+    extent = sizes[i];
   }
   return true;
 }

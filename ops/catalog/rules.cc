@@ -12,12 +12,17 @@
 namespace opserve::catalog {
 namespace {
 
-// Elements of the largest shape: any dtype's bytes then fit int64.
-// The widest dtype has 8 bytes.
-constexpr int64_t kMaxElements = INT64_MAX / 8;
+// Elements of the largest shape, as the host CANN takes it, extents of 0 counted as 1: any dtype's
+// bytes then fit int64, and strides of empty tensors, too.
+constexpr int64_t kMaxElements = INT64_MAX / 16;
 constexpr size_t kMaxRank = 8;
 // Tensors of a list.
 constexpr int64_t kMaxCount = 1 << 16;
+
+bool HasTooManyElements(Shape shape) {
+  std::replace(shape.begin(), shape.end(), int64_t{0}, int64_t{1});
+  return CountElements(shape) > kMaxElements;
+}
 
 // Why a tensor cannot be as its rules say; "": it can. The rules of an operator pack may give
 // tensors that its calls cannot have.
@@ -27,8 +32,8 @@ std::string ProblemOf(const Spec& spec) {
       : spec.shape.size() > kMaxRank ? "has more than 8 axes"
       : std::any_of(spec.shape.begin(), spec.shape.end(), [](int64_t n) { return n < 0; })
           ? "has a negative extent"
-      : CountElements(spec.shape) > kMaxElements ? "takes 2^63 bytes or more"
-                                                 : "";
+      : HasTooManyElements(spec.shape) ? "has 2^59 elements or more"
+                                       : "";
   if (problem.empty()) return "";
   return spec.dtype == ACL_DT_UNDEFINED
              ? std::string(problem)

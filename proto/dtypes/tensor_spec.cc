@@ -6,6 +6,12 @@
 #include "absl/strings/str_join.h"
 
 namespace opserve {
+namespace {
+
+// As the host CANN takes them.
+constexpr int64_t kMaxElements = INT64_MAX / 16;
+
+}  // namespace
 
 std::string ShapeText(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
@@ -18,16 +24,23 @@ absl::Status CheckShape(Dtype dtype, absl::Span<const int64_t> shape) {
   }
   // An unknown dtype counts as one byte: it is refused elsewhere.
   int64_t bytes = std::max<int64_t>(DtypeBytes(dtype), 1);
+  int64_t elements = 1;
   for (int64_t extent : shape) {
     if (extent < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("shape ", ShapeText(shape), " has a negative extent"));
     }
     // An extent of 0 counts as 1, so that strides and other products of extents fit as well.
-    if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes)) {
+    const int64_t factor = std::max<int64_t>(extent, 1);
+    if (__builtin_mul_overflow(bytes, factor, &bytes)) {
       return absl::InvalidArgumentError(
           absl::StrCat("shape ", ShapeText(shape), " takes 2^63 bytes or more"));
     }
+    elements *= factor;  // at most `bytes`
+  }
+  if (elements > kMaxElements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", ShapeText(shape), " has 2^59 elements or more"));
   }
   return absl::OkStatus();
 }

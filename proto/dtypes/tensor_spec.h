@@ -29,7 +29,7 @@ struct TensorSpec {
 std::string ShapeText(absl::Span<const int64_t> shape);
 
 // kInvalidArgument, with the fault, unless `shape` has at most kMaxRank extents, none negative, and
-// its elements of `dtype` take less than 2^63 bytes even if extents of 0 were 1.
+// less than 2^59 elements of `dtype` in less than 2^63 bytes, even if extents of 0 were 1.
 absl::Status CheckShape(Dtype dtype, absl::Span<const int64_t> shape);
 
 // Elements in a shape that CheckShape accepts. 1 for a 0-d shape.

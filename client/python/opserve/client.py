@@ -378,7 +378,10 @@ class Client(_connection.ClientBase, Operators[Any]):
         return _wire.GetServerStatusResponse.FromString(answer)
 
     def close(self) -> None:
-        """Ends the connection, calls in progress, and regions of shared memory, for good."""
+        """Ends the connection, calls in progress, and regions of shared memory, for good.
+
+        These calls raise CancelledError, or ClosedError if they were not sent yet.
+        """
         if _process.is_forked():
             self._is_closed = True
             return  # the connection is the parent's, and another thread of it may have the lock

@@ -13,6 +13,8 @@ TEST(CheckShapeTest, RefusesWhatCannotBeATensor) {
   EXPECT_FALSE(CheckShape(F, Shape(9, 1)).ok());
   EXPECT_FALSE(CheckShape(F, {-1}).ok());
   EXPECT_FALSE(CheckShape(F, {int64_t{1} << 61}).ok());
+  EXPECT_TRUE(CheckShape(v1::DATA_TYPE_INT8, {0, (int64_t{1} << 59) - 1}).ok());
+  EXPECT_FALSE(CheckShape(v1::DATA_TYPE_INT8, {0, int64_t{1} << 59}).ok());
   EXPECT_FALSE(CheckShape(F, {0, int64_t{1} << 40, int64_t{1} << 40}).ok());
 }
 

@@ -243,11 +243,26 @@ SIZES = [
     ([1, 2, 3, 4], [3, 4]),
     ([1, 1, 8, 8], [16, 5]),
     ([2, 1, 5, 3], [1, 1]),
+    ([0, 1, 5, 3], [2, 2]),
 ]
+
+
+def empty_images(operator):
+    """Refused: there is nothing to resize along an axis."""
+    inputs, attributes = operator.plain
+    for empty in ([2, 3, 0, 5], [2, 3, 4, 0]):
+        if "self" in inputs:
+            operator.refuse(f"empty image {empty}", "self", {**inputs, "self": operator.shaped("self", empty)})
+        else:
+            sizes = {**attributes, "input_size": {"int64_list": empty}}
+            operator.refuse(f"empty image {empty}", "input_size", attributes=sizes)
+
+
 define(
     "UpsampleNearest2d",
     lambda self, output_size: nearest(self, output_size),
     **_pool,
+    extra=empty_images,
     calls=[({"self": s}, {"output_size": n}) for s, n in SIZES]
 )
 define(
@@ -255,6 +270,7 @@ define(
     lambda self, output_size, scales_h, scales_w: nearest(self, output_size, scales_h, scales_w),
     attributes={"scales_h": [2.0], "scales_w": [2.0]},
     **_pool,
+    extra=empty_images,
     calls=[({"self": s}, {"output_size": n}) for s, n in SIZES]
 )
 
@@ -275,6 +291,7 @@ define(
         lambda x: nearest(x, output_size, scales_h, scales_w), grad_out.abs(), input_size
     ),
     attributes={"scales_h": [2.0], "scales_w": [2.0]},
+    extra=empty_images,
     calls=[({"grad_out": [*s[:2], *n]}, {"output_size": n, "input_size": s}) for s, n in SIZES]
 )
 
@@ -300,14 +317,14 @@ def bilinear(self, output_size, align_corners, scales_h, scales_w):
     return rows @ self.to(torch.float64) @ columns.t()
 
 
-_scaled = {"attributes": {"align_corners": [True], "scales_h": [2.0], "scales_w": [2.0]}}
+_scaled = {"attributes": {"align_corners": [True], "scales_h": [2.0], "scales_w": [2.0]}, "extra": empty_images}
 define(
     "UpsampleBilinear2d",
     bilinear,
     **_pool,
     **_scaled,
     calls=[({"self": s}, {"output_size": n, "align_corners": a}) for s, n in SIZES for a in (False, True)],
-    terms=lambda self: self.abs().max()
+    terms=lambda self: self.abs().max() if self.numel() else self.abs().sum()
 )
 define(
     "UpsampleBilinear2dBackward",
