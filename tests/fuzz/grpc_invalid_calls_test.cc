@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -119,14 +120,36 @@ class RandomRequests {
     const int64_t to = OneOf<int64_t>({0, 0, 1, 2, 5, 40});
     for (v1::Tensor* tensor : tensors) {
       std::replace(tensor->mutable_shape()->begin(), tensor->mutable_shape()->end(), from, to);
+      const int64_t elements = LayOut(tensor);
       std::string& payload = *request->mutable_payloads(static_cast<int>(tensor->payload()));
-      const TensorSpec spec{tensor->dtype(), {tensor->shape().begin(), tensor->shape().end()}};
-      const std::string elements = payload;
+      const std::string before = payload;
       payload.clear();
-      const auto bytes = static_cast<size_t>(NumBytes(spec));
-      while (payload.size() < bytes && !elements.empty()) payload += elements;
+      const auto bytes = static_cast<size_t>(elements * DtypeBytes(tensor->dtype()));
+      while (payload.size() < bytes && !before.empty()) payload += before;
       payload.resize(bytes);
     }
+  }
+
+  // Elements of the storage that the tensor takes: one after another, or as a view that steps over
+  // some, has its axes in another order, or shows elements more than once.
+  int64_t LayOut(v1::Tensor* tensor) {
+    const Shape shape(tensor->shape().begin(), tensor->shape().end());
+    const int64_t count = NumElements(shape);
+    if (Below(3) > 0 || count == 0) return count;
+    std::vector<int> axes(shape.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    if (Below(2) == 0) std::shuffle(axes.begin(), axes.end(), random_);
+    tensor->mutable_strides()->Resize(static_cast<int>(shape.size()), 0);
+    tensor->set_offset(Below(4));
+    int64_t stride = Below(3) + 1;
+    int64_t last = tensor->offset();
+    for (const int axis : axes) {
+      if (Below(6) == 0) continue;
+      tensor->set_strides(axis, stride);
+      last += (shape[axis] - 1) * stride;
+      stride *= shape[axis] * (Below(4) == 0 ? 2 : 1);
+    }
+    return last + 1;
   }
 
   int64_t OddNumber() {
@@ -237,7 +260,9 @@ class RandomRequests {
 };
 
 TEST(GrpcInvalidCallsTest, EachGetsAPreciseErrorAndNothingStaysBehind) {
-  InProcessDaemon daemon;
+  Config config = InProcessDaemon::DefaultConfig();
+  config.max_request_work = 1 << 24;  // a few bytes may stand for many elements
+  InProcessDaemon daemon(config);
   const auto stub = v1::OperatorService::NewStub(
       grpc::CreateChannel(daemon.target(), grpc::InsecureChannelCredentials()));
   RandomRequests requests(TestSeed());
