@@ -200,6 +200,8 @@ absl::StatusOr<std::shared_ptr<CallState>> SessionCall::BeginNumbered(uint64_t n
                                "of them come"));
   }
   CountInFlight();
+  // The stream's own deadline is no request's.
+  if (timeout == absl::InfiniteDuration()) timeout = context_.default_deadline;
   std::shared_ptr<CallState> call = BeginRequest(number, timeout);
   if (call == nullptr) {
     return Broken(absl::StrCat("more than ", context_.stream_window,

@@ -14,9 +14,9 @@
 #include "gtest/gtest.h"
 #include "server/device/acl_status.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
-#include "tests/integration/requests.h"
 #include "tests/sanitized.h"
 
 namespace opserve::server {
@@ -64,7 +64,7 @@ const std::map<std::string, Expected>& Outcomes() {
 
 bool IsAclnn(int code) { return code / 1000 == 161 || code / 1000 == 361 || code / 1000 == 561; }
 
-class ErrorCodesTest : public ::testing::Test {
+class ErrorCodesTest : public ::testing::TestWithParam<Door> {
  protected:
   void TearDown() override { ClearFaults(); }
 
@@ -73,29 +73,31 @@ class ErrorCodesTest : public ::testing::Test {
   }
 
   // Injects `faults`, which give `row`'s code to one request, and looks at all that follows.
-  void ExpectOutcome(InProcessDaemon& daemon, const Row& row, const std::string& faults) {
+  void ExpectOutcome(InProcessDaemon& daemon, DoorCaller& caller, const Row& row,
+                     const std::string& faults) {
     SCOPED_TRACE(absl::StrCat(row.name, ": ", faults));
     const Expected& expected = Outcomes().at(row.outcome);
     const uint64_t before = Quarantines(daemon);
     InjectFaults(faults);
 
-    const absl::StatusOr<Response> response = daemon.client().Execute(OnesRequest(10));
+    const grpc::Status status = caller.ExecuteOnes(10);
 
-    EXPECT_EQ(response.status().code(), expected.status) << response.status();
-    if (!response.ok()) {
-      const v1::ErrorDetail detail = DetailOf(response.status());
-      EXPECT_EQ(detail.reason(), expected.reason) << response.status();
+    EXPECT_EQ(static_cast<absl::StatusCode>(status.error_code()), expected.status)
+        << status.error_message();
+    if (!status.ok()) {
+      const v1::ErrorDetail detail = DetailOf(status);
+      EXPECT_EQ(detail.reason(), expected.reason) << status.error_message();
       // What ran out may be there when the queue has been served.
       EXPECT_EQ(detail.retry_pushback_ms() > 0,
                 expected.status == absl::StatusCode::kResourceExhausted);
       EXPECT_EQ(IsAclnn(row.code) ? detail.aclnn_status() : detail.acl_error(), row.code)
-          << response.status();
+          << status.error_message();
     }
     ClearFaults();
     daemon.AwaitReady();
     EXPECT_EQ(Quarantines(daemon) - before, expected.resets_device ? 1u : 0u);
     EXPECT_EQ(daemon.HeldByRequests(), 0);
-    EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+    EXPECT_TRUE(caller.ExecuteOnes(10).ok());
   }
 };
 
@@ -108,13 +110,14 @@ TEST(ErrorClassesTest, EachIsTakenForWhatTheTableSays) {
   }
 }
 
-TEST_F(ErrorCodesTest, EachOfStageOneEndsItsRequestAsTheTableSays) {
+TEST_P(ErrorCodesTest, EachOfStageOneEndsItsRequestAsTheTableSays) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
+  DoorCaller caller(daemon.target(), GetParam());
   const std::vector<Row> rows = Rows();
   for (size_t i = 0; i < rows.size(); i += kStride) {
     Row row = rows[i];
     if (row.outcome == "none") row.outcome = "internal";  // stage one did nothing, after all
-    ExpectOutcome(daemon, row,
+    ExpectOutcome(daemon, caller, row,
                   absl::StrCat("call=aclnnL1LossBackwardGetWorkspaceSize,code=", row.code));
     // Plans are kept: the next request would not run stage one.
     daemon.daemon().scheduler().Find(0)->device().Quarantine(Fault::kDevice, "the next code");
@@ -123,40 +126,40 @@ TEST_F(ErrorCodesTest, EachOfStageOneEndsItsRequestAsTheTableSays) {
 }
 
 // A task's error comes when the stream is waited for, and says nothing of which kernel failed.
-TEST_F(ErrorCodesTest, EachOfATaskEndsItsRequestAsTheTableSays) {
+TEST_P(ErrorCodesTest, EachOfATaskEndsItsRequestAsTheTableSays) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
+  DoorCaller caller(daemon.target(), GetParam());
   for (const Row& row : Rows()) {
     if (IsAclnn(row.code)) continue;
     // Those say that the wait ended and the task did not: a test of its own.
     if (row.code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT) continue;
-    ExpectOutcome(daemon, row, absl::StrCat("kernel=aclnnL1LossBackward,code=", row.code));
+    ExpectOutcome(daemon, caller, row, absl::StrCat("kernel=aclnnL1LossBackward,code=", row.code));
   }
 }
 
-TEST_F(ErrorCodesTest, AFaultyLinkResetsTheDeviceAtTheThirdTimeInARow) {
+TEST_P(ErrorCodesTest, AFaultyLinkResetsTheDeviceAtTheThirdTimeInARow) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
+  DoorCaller caller(daemon.target(), GetParam());
   InjectFaults("kernel=aclnnL1LossBackward,code=507056,count=3");
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Quarantines(daemon), 0u);
-    EXPECT_EQ(daemon.client().Execute(OnesRequest(10)).status().code(),
-              absl::StatusCode::kUnavailable);
+    EXPECT_EQ(caller.ExecuteOnes(10).error_code(), grpc::StatusCode::UNAVAILABLE);
   }
   daemon.AwaitReady();
   EXPECT_EQ(Quarantines(daemon), 1u);
-  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  EXPECT_TRUE(caller.ExecuteOnes(10).ok());
 }
 
 // The driver keeps the fault of one task and gives it to every call, until the device is reset.
-TEST_F(ErrorCodesTest, AStickyFaultIsEndedByAReset) {
+TEST_P(ErrorCodesTest, AStickyFaultIsEndedByAReset) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
+  DoorCaller caller(daemon.target(), GetParam());
   InjectFaults("kernel=aclnnL1LossBackward,code=507015,sticky");
 
-  const absl::StatusOr<Response> response = daemon.client().Execute(OnesRequest(10));
-
-  EXPECT_FALSE(response.ok());
+  EXPECT_FALSE(caller.ExecuteOnes(10).ok());
   daemon.AwaitReady();
   EXPECT_EQ(Quarantines(daemon), 1u);
-  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  EXPECT_TRUE(caller.ExecuteOnes(10).ok());
 }
 
 uint64_t Calls(const char* function) {
@@ -165,57 +168,61 @@ uint64_t Calls(const char* function) {
 }
 
 // What the driver can repair it is asked to, once its device's work has been stopped.
-TEST_F(ErrorCodesTest, MemoryErrorsAreRepairedWhereTheDriverSaysSo) {
+TEST_P(ErrorCodesTest, MemoryErrorsAreRepairedWhereTheDriverSaysSo) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
+  DoorCaller caller(daemon.target(), GetParam());
   const std::map<int, uint64_t> repairs = {{507053, 1}, {507054, 0}, {507010, 0}};
   for (const auto& [code, expected] : repairs) {
     const uint64_t before = Calls("aclrtRepairError");
     const uint64_t aborts = Calls("aclrtDeviceTaskAbort");
     InjectFaults(absl::StrCat("kernel=aclnnL1LossBackward,code=", code));
-    EXPECT_FALSE(daemon.client().Execute(OnesRequest(10)).ok());
+    EXPECT_FALSE(caller.ExecuteOnes(10).ok());
     daemon.AwaitReady();
     EXPECT_EQ(Calls("aclrtRepairError") - before, expected) << code;
     EXPECT_EQ(Calls("aclrtDeviceTaskAbort") - aborts, 1u) << code;
   }
 }
 
-TEST_F(ErrorCodesTest, ADeviceWhoseWorkCannotBeStoppedIsResetAllTheSame) {
+TEST_P(ErrorCodesTest, ADeviceWhoseWorkCannotBeStoppedIsResetAllTheSame) {
   InProcessDaemon daemon(InProcessDaemon::OneLane());
+  DoorCaller caller(daemon.target(), GetParam());
   InjectFaults("call=aclrtDeviceTaskAbort,code=107020;kernel=aclnnL1LossBackward,code=507010");
-  EXPECT_FALSE(daemon.client().Execute(OnesRequest(10)).ok());
+  EXPECT_FALSE(caller.ExecuteOnes(10).ok());
   daemon.AwaitReady();
-  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  EXPECT_TRUE(caller.ExecuteOnes(10).ok());
 }
 
 // Nobody waits for a kernel that hangs on a device that is lost: callers may go elsewhere at once.
-TEST_F(ErrorCodesTest, WhatRunsOnALostDeviceIsUnavailable) {
+TEST_P(ErrorCodesTest, WhatRunsOnALostDeviceIsUnavailable) {
   Config config = InProcessDaemon::DefaultConfig();
   config.devices = {0};
   config.execution_timeout = absl::Hours(1);
   InProcessDaemon daemon(config);
-  ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  DoorCaller caller(daemon.target(), GetParam());
+  ASSERT_TRUE(caller.ExecuteOnes(10).ok());
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
   InjectFaults("kernel=aclnnL1LossBackward,hang");
-  std::future<absl::StatusOr<Response>> hanging = std::async(
-      std::launch::async, [&daemon] { return daemon.client().Execute(OnesRequest(10)); });
+  std::future<grpc::Status> hanging =
+      std::async(std::launch::async, [&caller] { return caller.ExecuteOnes(10); });
   ASSERT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
   InjectFaults("kernel=aclnnL1LossBackward,code=507010");
 
-  EXPECT_EQ(daemon.client().Execute(OnesRequest(10)).status().code(),
-            absl::StatusCode::kUnavailable);
+  DoorCaller another(daemon.target(), GetParam());
+  EXPECT_EQ(another.ExecuteOnes(10).error_code(), grpc::StatusCode::UNAVAILABLE);
 
-  EXPECT_EQ(hanging.get().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(hanging.get().error_code(), grpc::StatusCode::UNAVAILABLE);
   daemon.AwaitReady();
-  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
+  EXPECT_TRUE(caller.ExecuteOnes(10).ok());
 }
 
-TEST_F(ErrorCodesTest, ADeviceThatDoesNotComeBackSaysWhatHelps) {
+TEST_P(ErrorCodesTest, ADeviceThatDoesNotComeBackSaysWhatHelps) {
   Config config = InProcessDaemon::OneLane();
   config.recovery_wait = absl::Milliseconds(1);
   config.longest_recovery_wait = absl::Milliseconds(1);
   InProcessDaemon daemon(config);
+  DoorCaller caller(daemon.target(), GetParam());
   InjectFaults("device=0,lost,resets=1000");
-  EXPECT_FALSE(daemon.client().Execute(OnesRequest(10)).ok());
+  EXPECT_FALSE(caller.ExecuteOnes(10).ok());
 
   std::string reason;
   EXPECT_TRUE(Await([&] {
@@ -224,6 +231,8 @@ TEST_F(ErrorCodesTest, ADeviceThatDoesNotComeBackSaysWhatHelps) {
   })) << reason;
   EXPECT_TRUE(absl::StrContains(reason, "attempts to bring it back failed")) << reason;
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, ErrorCodesTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -25,7 +25,9 @@
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "server/access/file_descriptor.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"
+#include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
@@ -74,14 +76,19 @@ bool IsClosedByPeer(const FileDescriptor& connection) {
   return size == 0 || errno == ECONNRESET;
 }
 
-absl::Status Call(const std::string& target, const std::string& token) {
-  const auto client = *Client::Connect(target, {.token = token, .retry = {.max_attempts = 1}});
-  const auto response = client->Execute(OnesRequest(10));
-  EXPECT_EQ(response.ok(), IsAllOnes(response, 10));
-  return response.status();
+absl::Status OutcomeOf(const std::string& target, const std::string& token, Door door) {
+  const grpc::Status status = DoorCaller(target, door, token).ExecuteOnes(10);
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-TEST(AccessTest, OnlyCallersWithCredentialsGetIn) {
+class AccessTest : public testing::TestWithParam<Door> {
+ protected:
+  static absl::Status Call(const std::string& target, const std::string& token) {
+    return OutcomeOf(target, token, GetParam());
+  }
+};
+
+TEST_P(AccessTest, OnlyCallersWithCredentialsGetIn) {
   const InProcessDaemon daemon(WithTenants(kTenants));
   for (const std::string& address : daemon.daemon().addresses()) {
     EXPECT_EQ(Call(address, "alice-token"), absl::OkStatus()) << address;
@@ -101,7 +108,7 @@ absl::StatusCode CallWithAuthorization(const std::string& target, const std::str
   return static_cast<absl::StatusCode>(stub->GetServerStatus(&rpc, {}, &response).error_code());
 }
 
-TEST(AccessTest, ATokenComesWithItsScheme) {
+TEST(ConnectionAccessTest, ATokenComesWithItsScheme) {
   const InProcessDaemon daemon(WithTenants(kTenants));
   for (const std::string& target : daemon.daemon().addresses()) {
     for (const char* value : {"Bearer alice-token", "bearer alice-token", "BEARER alice-token"}) {
@@ -114,7 +121,7 @@ TEST(AccessTest, ATokenComesWithItsScheme) {
   }
 }
 
-TEST(AccessTest, WhoIsRefusedIsCounted) {
+TEST_P(AccessTest, WhoIsRefusedIsCounted) {
   const InProcessDaemon daemon(WithTenants(kTenants));
   const auto refusals = [&daemon] {
     return MetricValue(daemon.daemon(), "opserve_admission_rejections_total",
@@ -128,14 +135,14 @@ TEST(AccessTest, WhoIsRefusedIsCounted) {
   }
 }
 
-TEST(AccessTest, TheUserBehindAUnixSocketIsKnown) {
+TEST_P(AccessTest, TheUserBehindAUnixSocketIsKnown) {
   const InProcessDaemon daemon(
       WithTenants(absl::StrCat("tenant { name: 'me' uid: ", geteuid(), " }")));
   EXPECT_EQ(Call(daemon.daemon().addresses()[0], ""), absl::OkStatus());
   EXPECT_EQ(Call(daemon.daemon().addresses()[1], "").code(), absl::StatusCode::kUnauthenticated);
 }
 
-TEST(AccessTest, TenantsDoNotSeeEachOthersTensors) {
+TEST(ConnectionAccessTest, TenantsDoNotSeeEachOthersTensors) {
   const InProcessDaemon daemon(
       WithTenants(absl::StrCat(kTenants, "tenant { name: 'me' uid: ", geteuid(), " }")));
   const std::string target = daemon.daemon().addresses()[0];
@@ -150,27 +157,28 @@ TEST(AccessTest, TenantsDoNotSeeEachOthersTensors) {
   EXPECT_TRUE(me->Download(mine->handle).ok());
 }
 
-TEST(AccessTest, RatesAndOperatorsAreKept) {
+TEST_P(AccessTest, RatesAndOperatorsAreKept) {
   const InProcessDaemon daemon(
       WithTenants(absl::StrCat("tenant { name: 'me' uid: ", geteuid(),
                                " operator: 'L1LossBackward' requests_per_second: 1 }")));
-  const auto client = *Client::Connect(daemon.target(), {.retry = {.max_attempts = 1}});
-  Request other = OnesRequest(10);
-  other.invocations[0].operator_name = "KlDivBackward";
-  const absl::Status forbidden = client->Execute(other).status();
-  EXPECT_EQ(forbidden.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(ReasonOf(forbidden), "forbidden");
-  absl::Status limited;
+  DoorCaller caller(daemon.target(), GetParam());
+  v1::ExecuteRequest other = OnesRequest(10, "");
+  other.mutable_invocations(0)->set_operator_("KlDivBackward");
+  v1::ExecuteResponse response;
+  const grpc::Status forbidden = caller.Execute(other, &response);
+  EXPECT_EQ(forbidden.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(DetailOf(forbidden).reason(), "forbidden");
+  grpc::Status limited;
   EXPECT_TRUE(Await([&] {
-    limited = client->Execute(OnesRequest(10)).status();
+    limited = caller.ExecuteOnes(10);
     return !limited.ok();
   }));
-  EXPECT_EQ(limited.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ReasonOf(limited), "rate_limited");
-  EXPECT_GT(RetryPushbackOf(limited), absl::ZeroDuration());
+  EXPECT_EQ(limited.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(DetailOf(limited).reason(), "rate_limited");
+  EXPECT_GT(DetailOf(limited).retry_pushback_ms(), 0);
 }
 
-TEST(AccessTest, AReloadTakesTenantsAndNothingElse) {
+TEST_P(AccessTest, AReloadTakesTenantsAndNothingElse) {
   InProcessDaemon daemon(WithTenants(kTenants));
   const std::string target = daemon.target();
   EXPECT_FALSE(Call(target, "").ok());
@@ -202,7 +210,7 @@ TEST(AccessTest, AReloadTakesTenantsAndNothingElse) {
   }
 }
 
-TEST(AccessTest, ConnectionsAreBounded) {
+TEST(ConnectionAccessTest, ConnectionsAreBounded) {
   Config config = InProcessDaemon::DefaultConfig();
   config.max_connections = 4;
   config.max_connections_per_user = 4;
@@ -228,10 +236,10 @@ TEST(AccessTest, ConnectionsAreBounded) {
   // Who was there goes on, and when others leave there is room.
   EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
   clients.clear();
-  EXPECT_TRUE(Await([&] { return Call(target, "").ok(); }));
+  EXPECT_TRUE(Await([&] { return OutcomeOf(target, "", Door::kCall).ok(); }));
 }
 
-TEST(AccessTest, SilentConnectionsMakeRoom) {
+TEST(ConnectionAccessTest, SilentConnectionsMakeRoom) {
   Config config = InProcessDaemon::DefaultConfig();
   config.max_connections = 4;
   config.max_connections_per_user = 4;
@@ -261,7 +269,7 @@ TEST(AccessTest, SilentConnectionsMakeRoom) {
   EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
 }
 
-TEST(AccessTest, AConnectionHasTimeForItsFirstCall) {
+TEST(ConnectionAccessTest, AConnectionHasTimeForItsFirstCall) {
   Config config = WithTenants(kTenants);
   config.first_call_timeout = absl::Milliseconds(200);
   InProcessDaemon daemon(config);
@@ -286,7 +294,7 @@ TEST(AccessTest, AConnectionHasTimeForItsFirstCall) {
 }
 
 // Over a slow network the message of a first call takes longer than a connection may be silent.
-TEST(AccessTest, AFirstCallMayTakeLong) {
+TEST(ConnectionAccessTest, AFirstCallMayTakeLong) {
   Config config = InProcessDaemon::DefaultConfig();
   config.listen.push_back({.is_unix = false, .path = "", .host = "127.0.0.1", .port = 0});
   config.first_call_timeout = absl::Milliseconds(200);
@@ -323,7 +331,7 @@ int64_t OpenDescriptors() {
   return std::distance(begin(descriptors), end(descriptors));
 }
 
-TEST(AccessTest, AConnectionTakesOneDescriptor) {
+TEST(ConnectionAccessTest, AConnectionTakesOneDescriptor) {
   const Config config = InProcessDaemon::DefaultConfig();
   InProcessDaemon daemon(config);
   ASSERT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(10)), 10));
@@ -334,6 +342,8 @@ TEST(AccessTest, AConnectionTakesOneDescriptor) {
   // One at each end, which is this process, too; gRPC may have opened or closed some of its own.
   EXPECT_NEAR(OpenDescriptors() - before, 100, 10);
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, AccessTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -13,8 +13,8 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"
-#include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
@@ -56,7 +56,7 @@ Config PatientConfig() {
   return config;
 }
 
-class ComputeBombTest : public ::testing::Test {
+class ComputeBombTest : public ::testing::TestWithParam<Door> {
  protected:
   static double InFlight(const InProcessDaemon& daemon) {
     return MetricValue(daemon.daemon(), "opserve_requests_in_flight", {{"device", "0"}});
@@ -79,18 +79,16 @@ class ComputeBombTest : public ::testing::Test {
   }
 };
 
-TEST_F(ComputeBombTest, TooMuchWorkIsRefusedWhileOthersAreServed) {
+TEST_P(ComputeBombTest, TooMuchWorkIsRefusedWhileOthersAreServed) {
   InProcessDaemon daemon;
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
   std::vector<grpc::Status> refusals(14);
   std::vector<std::thread> attackers;
   for (grpc::Status& refusal : refusals) {
     attackers.emplace_back([&daemon, &refusal] {
-      const auto stub = NewStub(daemon.target());
-      grpc::ClientContext context;
-      context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+      DoorCaller caller(daemon.target(), GetParam());
       v1::ExecuteResponse response;
-      refusal = stub->Execute(&context, SumRequest(int64_t{1} << 40), &response);
+      refusal = caller.Execute(SumRequest(int64_t{1} << 40), &response, absl::Minutes(1));
     });
   }
   constexpr int kCalls = 50;
@@ -113,35 +111,32 @@ TEST_F(ComputeBombTest, TooMuchWorkIsRefusedWhileOthersAreServed) {
             14);
 }
 
-TEST_F(ComputeBombTest, CancellationStopsTheKernel) {
+TEST_P(ComputeBombTest, CancellationStopsTheKernel) {
   InProcessDaemon daemon(PatientConfig());
-  const auto stub = NewStub(daemon.target());
-  grpc::ClientContext context;
+  DoorCaller caller(daemon.target(), GetParam());
   grpc::Status status;
   v1::ExecuteResponse response;
-  std::thread caller([&] { status = stub->Execute(&context, SumRequest(kLongWork), &response); });
+  std::thread thread([&] { status = caller.Execute(SumRequest(kLongWork), &response); });
   const bool has_begun = Await([&] { return InFlight(daemon) == 1; });
-  context.TryCancel();
-  caller.join();
+  caller.Cancel();
+  thread.join();
   EXPECT_TRUE(has_begun);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
   ExpectServes(daemon);
   EXPECT_EQ(Timeouts(daemon), 0);
 }
 
-TEST_F(ComputeBombTest, DeadlinesStopTheKernel) {
+TEST_P(ComputeBombTest, DeadlinesStopTheKernel) {
   for (const bool is_callers : {true, false}) {
     SCOPED_TRACE(is_callers ? "the caller's" : "the daemon's default");
     Config config = PatientConfig();
     if (!is_callers) config.default_deadline = absl::Seconds(2);
     InProcessDaemon daemon(config);
-    const auto stub = NewStub(daemon.target());
-    grpc::ClientContext context;
-    if (is_callers) {
-      context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
-    }
+    DoorCaller caller(daemon.target(), GetParam());
     v1::ExecuteResponse response;
-    const grpc::Status status = stub->Execute(&context, SumRequest(kLongWork), &response);
+    const grpc::Status status =
+        caller.Execute(SumRequest(kLongWork), &response,
+                       is_callers ? absl::Milliseconds(200) : absl::ZeroDuration());
     EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
     ExpectServes(daemon);
     EXPECT_EQ(Timeouts(daemon), 0) << "no fault of the device";
@@ -176,7 +171,7 @@ v1::ExecuteRequest RequestOf(const LongCall& call) {
 }
 
 // Few results must not be taken for little work, which a lane does itself and cannot stop.
-TEST_F(ComputeBombTest, KernelsOfFewResultsStop) {
+TEST_P(ComputeBombTest, KernelsOfFewResultsStop) {
   constexpr int64_t kLongSide = int64_t{1} << 19;
   const LongCall calls[] = {
       {"Mm", {{"self", {1, kLongWork}}, {"mat2", {kLongWork, 1}}}},
@@ -200,26 +195,23 @@ TEST_F(ComputeBombTest, KernelsOfFewResultsStop) {
        "attributes { name: 'input_size' value { int64_list { values: [1, 1, 1, 1] } } }"},
   };
   InProcessDaemon daemon(PatientConfig());
-  const auto stub = NewStub(daemon.target());
+  DoorCaller caller(daemon.target(), GetParam());
   for (const LongCall& call : calls) {
     SCOPED_TRACE(call.op);
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
     v1::ExecuteResponse response;
-    const grpc::Status status = stub->Execute(&context, RequestOf(call), &response);
+    const grpc::Status status = caller.Execute(RequestOf(call), &response, absl::Milliseconds(200));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
     ExpectServes(daemon);
   }
 }
 
-TEST_F(ComputeBombTest, TheExecutionTimeoutStopsTheKernel) {
+TEST_P(ComputeBombTest, TheExecutionTimeoutStopsTheKernel) {
   Config config = PatientConfig();
   config.execution_timeout = absl::Milliseconds(200);
   InProcessDaemon daemon(config);
-  const auto stub = NewStub(daemon.target());
-  grpc::ClientContext context;
+  DoorCaller caller(daemon.target(), GetParam());
   v1::ExecuteResponse response;
-  const grpc::Status status = stub->Execute(&context, SumRequest(kLongWork), &response);
+  const grpc::Status status = caller.Execute(SumRequest(kLongWork), &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_THAT(status.error_message(), HasSubstr("the device did not finish within 200ms"));
   EXPECT_EQ(Aborts(daemon, "timeout"), 1);
@@ -227,36 +219,38 @@ TEST_F(ComputeBombTest, TheExecutionTimeoutStopsTheKernel) {
   ExpectServes(daemon);
 }
 
-TEST_F(ComputeBombTest, ATenantsQueueTakesABoundedAmountOfWork) {
+TEST_P(ComputeBombTest, ATenantsQueueTakesABoundedAmountOfWork) {
   Config config = PatientConfig();
   config.max_request_work = kLongWork;
   config.queue_work_per_tenant = kLongWork + 1;
   InProcessDaemon daemon(config);
-  const auto stub = NewStub(daemon.target());
   // The first executes, the second waits, and the third finds no room.
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
-  std::vector<std::thread> callers;
+  std::vector<std::unique_ptr<DoorCaller>> callers;
+  std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i) {
-    grpc::ClientContext& context = *contexts.emplace_back(std::make_unique<grpc::ClientContext>());
-    callers.emplace_back([&] {
+    DoorCaller& caller =
+        *callers.emplace_back(std::make_unique<DoorCaller>(daemon.target(), GetParam()));
+    threads.emplace_back([&] {
       v1::ExecuteResponse response;
-      stub->Execute(&context, SumRequest(kLongWork), &response);
+      caller.Execute(SumRequest(kLongWork), &response);
     });
     EXPECT_TRUE(Await([&] {
       return InFlight(daemon) == 1 && QueuedWork(daemon) == static_cast<double>(i * kLongWork);
     }));
   }
-  grpc::ClientContext context;
+  DoorCaller caller(daemon.target(), GetParam());
   v1::ExecuteResponse response;
-  const grpc::Status refusal = stub->Execute(&context, SumRequest(2), &response);
+  const grpc::Status refusal = caller.Execute(SumRequest(2), &response);
   EXPECT_EQ(refusal.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(DetailOf(refusal).reason(), "work_limit");
   EXPECT_GT(DetailOf(refusal).retry_pushback_ms(), 0);
-  for (const auto& waiting : contexts) waiting->TryCancel();
-  for (std::thread& caller : callers) caller.join();
+  for (const auto& waiting : callers) waiting->Cancel();
+  for (std::thread& thread : threads) thread.join();
   ExpectServes(daemon);
   EXPECT_EQ(QueuedWork(daemon), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, ComputeBombTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/integration/execute_stream_calls.h"
 
@@ -76,7 +77,13 @@ v1::StatusDetails ErrorOf(const TestFrame& frame) {
   return error;
 }
 
-TestSession::TestSession(v1::OperatorService::Stub& stub, bool says_hello, uint64_t features) {
+void AddToken(const std::string& token, grpc::ClientContext* context) {
+  if (!token.empty()) context->AddMetadata("authorization", absl::StrCat("Bearer ", token));
+}
+
+TestSession::TestSession(v1::OperatorService::Stub& stub, bool says_hello, uint64_t features,
+                         const std::string& token) {
+  AddToken(token, &context_);
   context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(2)));
   stream_ = stub.Session(&context_);
   if (!says_hello) return;

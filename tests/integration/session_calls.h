@@ -58,12 +58,16 @@ bool IsAllOnes(const TestFrame& frame, int64_t count = 10);
 // The error of a frame of that kind; another frame gives none (code 0).
 v1::StatusDetails ErrorOf(const TestFrame& frame);
 
+// Sends a tenant's token with a call. "": none.
+void AddToken(const std::string& token, grpc::ClientContext* context);
+
 // One Session call.
 class TestSession {
  public:
-  // Says hello with these features, and waits for the daemon's, unless told otherwise.
+  // Says hello with these features, and waits for the daemon's, unless told otherwise. `token`: of
+  // a tenant, or none.
   explicit TestSession(v1::OperatorService::Stub& stub, bool says_hello = true,
-                       uint64_t features = 0);
+                       uint64_t features = 0, const std::string& token = "");
 
   // In one message. False: the session has ended.
   bool Send(absl::string_view frames);

@@ -6,11 +6,12 @@
 #include <string>
 #include <thread>
 
-#include "client/cpp/execute_stream.h"
+#include "client/cpp/client.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "server/observability/tenant_slot.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/requests.h"
 
@@ -34,12 +35,13 @@ Config TwoTenants() {
 // Keeps requests of `count` elements waiting until it is told to stop.
 class Flood {
  public:
-  Flood(const InProcessDaemon& daemon, const std::string& token, int64_t count)
-      : client_(*Client::Connect(daemon.target(), {.token = token})), thread_([this, count] {
-          auto stream = *client_->OpenStream({.window = 32, .timeout = absl::Seconds(60)});
+  Flood(const InProcessDaemon& daemon, Door door, const std::string& token, int64_t count)
+      : client_(
+            *Client::Connect(daemon.target(), {.token = token, .session = door == Door::kSession})),
+        thread_([this, count] {
           std::deque<std::future<absl::StatusOr<Response>>> answers;
           while (!is_over_ || !answers.empty()) {
-            if (!is_over_) answers.push_back(stream->Execute(OnesRequest(count)));
+            if (!is_over_) answers.push_back(client_->ExecuteAsync(OnesRequest(count)));
             if (answers.size() < 24 && !is_over_) continue;
             wrong_ += IsAllOnes(answers.front().get(), count) ? 0 : 1;
             answers.pop_front();
@@ -61,7 +63,7 @@ class Flood {
   std::thread thread_;
 };
 
-class SharingTest : public ::testing::Test {
+class SharingTest : public ::testing::TestWithParam<Door> {
  protected:
   void TearDown() override { ClearFaults(); }
   double LaneSeconds(size_t slot) const {
@@ -76,10 +78,10 @@ class SharingTest : public ::testing::Test {
 };
 
 // Executions are slow, so that the device is what limits.
-TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
+TEST_P(SharingTest, LaneTimeFollowsTheWeights) {
   InjectFaults("kernel=*,slow=2000,count=all");
-  Flood small(daemon_, "a", 100);
-  Flood large(daemon_, "b", 10000);
+  Flood small(daemon_, GetParam(), "a", 100);
+  Flood large(daemon_, GetParam(), "b", 10000);
   // What they get while both have requests waiting; a flood may fall behind on a busy machine.
   double a = 0;
   double b = 0;
@@ -104,18 +106,19 @@ TEST_F(SharingTest, LaneTimeFollowsTheWeights) {
   EXPECT_NEAR(b / (a + b), 0.75, 0.05);
 }
 
-TEST_F(SharingTest, AQuietTenantIsNotRefusedBesideAFlood) {
+TEST_P(SharingTest, AQuietTenantIsNotRefusedBesideAFlood) {
   InjectFaults("kernel=*,slow=1000,count=all");
-  Flood flood(daemon_, "b", 1000);
+  Flood flood(daemon_, GetParam(), "b", 1000);
   EXPECT_TRUE(Await([&] { return daemon_.daemon().scheduler().Find(0)->queued() >= 16; }));
-  const auto quiet =
-      *Client::Connect(daemon_.target(), {.token = "a", .retry = {.max_attempts = 1}});
+  DoorCaller quiet(daemon_.target(), GetParam(), "a");
   for (int i = 0; i < 100; ++i) {
-    const auto response = quiet->Execute(OnesRequest(10));
-    EXPECT_TRUE(IsAllOnes(response, 10)) << response.status();
+    const grpc::Status status = quiet.ExecuteOnes(10);
+    EXPECT_TRUE(status.ok()) << status.error_message();
   }
   EXPECT_EQ(flood.Stop(), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, SharingTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server
