@@ -13,6 +13,7 @@
 #include "opserve/v1/admin_service.grpc.pb.h"
 #include "server/rpc/admin_server.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -24,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class AdminTest : public ::testing::Test {
+class AdminTest : public ::testing::TestWithParam<Door> {
  protected:
   AdminTest() : config_(WithAdmin()), daemon_(config_), calls_(daemon_.target()) {
     stub_ = v1::AdminService::NewStub(
@@ -63,7 +64,7 @@ class AdminTest : public ::testing::Test {
     return snapshot;
   }
 
-  bool Executes() { return IsAllOnes(daemon_.client().Execute(OnesRequest(10)), 10); }
+  bool Executes() { return caller_.ExecuteOnes(10).ok(); }
   v1::DeviceStatus::State StateOf(uint32_t device) {
     return daemon_.client().GetServerStatus()->devices(device).state();
   }
@@ -76,10 +77,11 @@ class AdminTest : public ::testing::Test {
   const Config config_;
   InProcessDaemon daemon_;
   TensorCalls calls_;
+  DoorCaller caller_{daemon_.target(), GetParam()};
   std::unique_ptr<v1::AdminService::Stub> stub_;
 };
 
-TEST_F(AdminTest, ADrainedDeviceTakesNothingUntilItIsResumed) {
+TEST_P(AdminTest, ADrainedDeviceTakesNothingUntilItIsResumed) {
   ASSERT_TRUE(Drain(0).ok());
   EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_DRAINED);
   EXPECT_EQ(StateMetric(0, "drained"), 1);
@@ -97,7 +99,7 @@ TEST_F(AdminTest, ADrainedDeviceTakesNothingUntilItIsResumed) {
   EXPECT_EQ(daemon_.client().GetServerStatus()->devices(0).completed_requests(), 1u);
 }
 
-TEST_F(AdminTest, ATransferIsOneRequestHoweverManyChunksItHas) {
+TEST_P(AdminTest, ATransferIsOneRequestHoweverManyChunksItHas) {
   const auto uploaded =
       calls_.Upload({.bytes = CountingBytes(1000), .chunk_bytes = 100, .device = 1});
   ASSERT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
@@ -107,7 +109,7 @@ TEST_F(AdminTest, ATransferIsOneRequestHoweverManyChunksItHas) {
   EXPECT_EQ(daemon_.client().GetServerStatus()->devices(1).completed_requests(), 2u);
 }
 
-TEST_F(AdminTest, StatusAddsUpRequestsByTenantAndOperator) {
+TEST_P(AdminTest, StatusAddsUpRequestsByTenantAndOperator) {
   ASSERT_TRUE(Executes());
   Request wrong = OnesRequest(10);
   wrong.invocations[0].inputs.clear();
@@ -133,7 +135,7 @@ TEST_F(AdminTest, StatusAddsUpRequestsByTenantAndOperator) {
   EXPECT_EQ(tenant.response_bytes(), op.response_bytes());
 }
 
-TEST_F(AdminTest, TensorsAreListedForTheirTenantAndForAdministrators) {
+TEST_P(AdminTest, TensorsAreListedForTheirTenantAndForAdministrators) {
   for (const int64_t count : {100, 1000}) {
     ASSERT_TRUE(calls_.Upload({.bytes = CountingBytes(count), .device = 1}).status.ok());
   }
@@ -163,7 +165,7 @@ TEST_F(AdminTest, TensorsAreListedForTheirTenantAndForAdministrators) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(AdminTest, ResidentTensorsLeaveTheirDrainedDeviceAndNoneComeToIt) {
+TEST_P(AdminTest, ResidentTensorsLeaveTheirDrainedDeviceAndNoneComeToIt) {
   const std::string bytes = CountingBytes(1000);
   const auto uploaded = calls_.Upload({.bytes = bytes, .device = 1});
   ASSERT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
@@ -181,14 +183,11 @@ TEST_F(AdminTest, ResidentTensorsLeaveTheirDrainedDeviceAndNoneComeToIt) {
   EXPECT_TRUE(calls_.Renew(uploaded.response.handle()).ok());
 }
 
-TEST_F(AdminTest, DrainingWaitsForWhatRunsUntilItsDeadline) {
+TEST_P(AdminTest, DrainingWaitsForWhatRunsUntilItsDeadline) {
   ASSERT_TRUE(Drain(1).ok());
   InjectFaults("kernel=*,hang");
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
-  std::promise<absl::Status> ended;
-  auto hanging = daemon_.client().ExecuteAsync(
-      OnesRequest(10),
-      [&](absl::StatusOr<Response> response) { ended.set_value(response.status()); });
+  auto hanging = std::async(std::launch::async, [this] { return caller_.ExecuteOnes(10); });
   EXPECT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
 
   const grpc::Status status =
@@ -199,12 +198,12 @@ TEST_F(AdminTest, DrainingWaitsForWhatRunsUntilItsDeadline) {
   EXPECT_EQ(StateOf(0), v1::DeviceStatus::STATE_DRAINING);
   EXPECT_EQ(StateMetric(0, "draining"), 1);
   EXPECT_EQ(StateMetric(0, "drained"), 0);
-  hanging.Cancel();
-  EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kCancelled);
+  caller_.Cancel();
+  EXPECT_EQ(hanging.get().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(Drain(0).ok());
 }
 
-TEST_F(AdminTest, ResumingBringsAQuarantinedDeviceBackAtOnce) {
+TEST_P(AdminTest, ResumingBringsAQuarantinedDeviceBackAtOnce) {
   InjectFaults("device=1,lost");
   EXPECT_TRUE(Await([&] {
     Executes();
@@ -222,7 +221,7 @@ TEST_F(AdminTest, ResumingBringsAQuarantinedDeviceBackAtOnce) {
   EXPECT_TRUE(Executes());
 }
 
-TEST_F(AdminTest, ASnapshotAddsUpAndTrimmingGivesIdleMemoryBack) {
+TEST_P(AdminTest, ASnapshotAddsUpAndTrimmingGivesIdleMemoryBack) {
   const auto uploaded = calls_.Upload({.bytes = std::string(1 << 20, 'x'), .device = 0});
   ASSERT_TRUE(uploaded.status.ok()) << ToStatus(uploaded.status);
 
@@ -263,7 +262,7 @@ TEST_F(AdminTest, ASnapshotAddsUpAndTrimmingGivesIdleMemoryBack) {
   EXPECT_TRUE(has_tensor);
 }
 
-TEST_F(AdminTest, AnUnknownDeviceIsNotFoundAndTheErrorNamesThoseThereAre) {
+TEST_P(AdminTest, AnUnknownDeviceIsNotFoundAndTheErrorNamesThoseThereAre) {
   for (uint32_t device : {2u, UINT32_MAX}) {
     for (const grpc::Status& status :
          {Drain(device), Resume(device), Call(&v1::AdminService::Stub::TrimPool, device),
@@ -274,7 +273,7 @@ TEST_F(AdminTest, AnUnknownDeviceIsNotFoundAndTheErrorNamesThoseThereAre) {
   }
 }
 
-TEST_F(AdminTest, OnlyTheOwnerMayConnectAndClientsListenersDoNotOfferIt) {
+TEST_P(AdminTest, OnlyTheOwnerMayConnectAndClientsListenersDoNotOfferIt) {
   struct stat info = {};
   ASSERT_EQ(stat(config_.admin_listen->path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -291,6 +290,8 @@ TEST(AdminListenTest, AddressesOfOtherMachinesAreRefused) {
     EXPECT_EQ(Daemon::Start(config).status().code(), absl::StatusCode::kInvalidArgument) << address;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, AdminTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

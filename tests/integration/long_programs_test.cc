@@ -4,13 +4,12 @@
 #include <string>
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
 #include "tests/adding_program.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
@@ -25,7 +24,7 @@ constexpr int kLongChain = 60;
 // Of each kernel: the program takes four times as long as one wait may.
 constexpr char kSlowAdds[] = "kernel=aclnnAdd,slow=20000,count=all";
 
-class LongProgramsTest : public LaunchCountingTest {
+class LongProgramsTest : public LaunchCountingTest, public testing::WithParamInterface<Door> {
  protected:
   static Config ShortWaits() {
     Config config = InProcessDaemon::OneLane();
@@ -50,23 +49,20 @@ class LongProgramsTest : public LaunchCountingTest {
   }
 
   grpc::Status Run(absl::Duration timeout = absl::Minutes(1)) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     v1::ExecuteResponse response;
-    const grpc::Status status = stub_->Execute(&context, request_, &response);
+    const grpc::Status status = caller_.Execute(request_, &response, timeout);
     EXPECT_TRUE(!status.ok() || response.payloads(0) == Bytes({kLongChain + 1, kLongChain + 2}));
     return status;
   }
 
   // A call that is cancelled once some kernels were launched.
   grpc::Status RunAndLeave() {
-    grpc::ClientContext context;
     std::thread leaving([&] {
       AwaitLaunches(5);
-      context.TryCancel();
+      caller_.Cancel();
     });
     v1::ExecuteResponse response;
-    const grpc::Status status = stub_->Execute(&context, request_, &response);
+    const grpc::Status status = caller_.Execute(request_, &response);
     leaving.join();
     return status;
   }
@@ -76,12 +72,11 @@ class LongProgramsTest : public LaunchCountingTest {
 
   InProcessDaemon daemon_{ShortWaits()};
   TensorCalls calls_{daemon_.target()};
-  const std::unique_ptr<v1::OperatorService::Stub> stub_ = v1::OperatorService::NewStub(
-      grpc::CreateChannel(daemon_.target(), grpc::InsecureChannelCredentials()));
+  DoorCaller caller_{daemon_.target(), GetParam()};
   v1::ExecuteRequest request_;
 };
 
-TEST_F(LongProgramsTest, RunAsLongAsTheirPartsEndInTime) {
+TEST_P(LongProgramsTest, RunAsLongAsTheirPartsEndInTime) {
   InjectFaults(kSlowAdds);
   // The first time nothing is known of the kernels, afterwards how long they take.
   for (int i = 0; i < 3; ++i) {
@@ -91,7 +86,7 @@ TEST_F(LongProgramsTest, RunAsLongAsTheirPartsEndInTime) {
   EXPECT_EQ(Value("opserve_device_state", {{"device", "0"}, {"state", "ready"}}), 1);
 }
 
-TEST_F(LongProgramsTest, EndAtAKernelThatHangsWithoutTheRest) {
+TEST_P(LongProgramsTest, EndAtAKernelThatHangsWithoutTheRest) {
   for (const bool is_known : {false, true}) {
     SCOPED_TRACE(is_known);
     if (is_known) {
@@ -110,7 +105,7 @@ TEST_F(LongProgramsTest, EndAtAKernelThatHangsWithoutTheRest) {
   EXPECT_TRUE(Await([this] { return Run().ok(); }));
 }
 
-TEST_F(LongProgramsTest, EndBetweenPartsWhenTheirCallerLeavesOrTheirTimeIsOver) {
+TEST_P(LongProgramsTest, EndBetweenPartsWhenTheirCallerLeavesOrTheirTimeIsOver) {
   InjectFaults(kSlowAdds);
   CountLaunches();
   // A program that is known to take longer would not begin.
@@ -131,6 +126,8 @@ TEST_F(LongProgramsTest, EndBetweenPartsWhenTheirCallerLeavesOrTheirTimeIsOver) 
     EXPECT_TRUE(Run().ok());  // known from now on
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, LongProgramsTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server
