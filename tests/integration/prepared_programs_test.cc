@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/adding_program.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
@@ -59,7 +60,7 @@ v1::ExecuteRequest CallOf(const std::string& program, const std::string& tensor,
   return request;
 }
 
-class PreparedProgramsTest : public ::testing::Test {
+class PreparedProgramsTest : public ::testing::TestWithParam<Door> {
  protected:
   static Config Limited() {
     Config config = InProcessDaemon::DefaultConfig();
@@ -86,14 +87,15 @@ class PreparedProgramsTest : public ::testing::Test {
   }
   std::string ReasonOfCall(const v1::ExecuteRequest& request) {
     v1::ExecuteResponse response;
-    return DetailOf(calls_.Execute(request, &response)).reason();
+    return DetailOf(caller_.Execute(request, &response)).reason();
   }
 
   InProcessDaemon daemon_{Limited()};
   TensorCalls calls_{daemon_.target()};
+  DoorCaller caller_{daemon_.target(), GetParam()};
 };
 
-TEST_F(PreparedProgramsTest, EachCallWorksOnItsOwnTensors) {
+TEST_P(PreparedProgramsTest, EachCallWorksOnItsOwnTensors) {
   for (const bool is_donated : {false, true}) {
     SCOPED_TRACE(is_donated ? "in place" : "anew");
     const std::string program = Prepare(Step(is_donated ? 1 : 3, is_donated));
@@ -103,7 +105,7 @@ TEST_F(PreparedProgramsTest, EachCallWorksOnItsOwnTensors) {
     for (int i = 1; i <= 3; ++i) {
       for (const auto& [tensor, start] : {std::pair(a, 0.0f), std::pair(b, 100.0f)}) {
         v1::ExecuteResponse response;
-        const grpc::Status status = calls_.Execute(CallOf(program, tensor, 2), &response);
+        const grpc::Status status = caller_.Execute(CallOf(program, tensor, 2), &response);
         ASSERT_TRUE(status.ok()) << ToStatus(status);
         EXPECT_EQ(response.results(0).kept().version(), 1u + static_cast<unsigned>(i));
         EXPECT_THAT(ElementsOf(response.payloads(0)),
@@ -115,7 +117,7 @@ TEST_F(PreparedProgramsTest, EachCallWorksOnItsOwnTensors) {
 }
 
 // The daemon parses such calls once (BoundPrograms), and looks for the program in each.
-TEST_F(PreparedProgramsTest, EqualCallsAreAnsweredAlikeUntilTheProgramIsReleased) {
+TEST_P(PreparedProgramsTest, EqualCallsAreAnsweredAlikeUntilTheProgramIsReleased) {
   v1::PrepareRequest request = AddingProgram("Add", 1, kElements);
   request.mutable_inputs(1)->set_kind(v1::ProgramInput::KIND_PAYLOAD);
   const std::string program = Prepare(request);
@@ -127,7 +129,7 @@ TEST_F(PreparedProgramsTest, EqualCallsAreAnsweredAlikeUntilTheProgramIsReleased
     call.add_payloads(Filled(value));
     call.add_payloads(Filled(10));
     v1::ExecuteResponse response;
-    const grpc::Status status = calls_.Execute(call, &response);
+    const grpc::Status status = caller_.Execute(call, &response);
     ASSERT_TRUE(status.ok()) << ToStatus(status);
     ASSERT_EQ(response.payloads_size(), 1);
     EXPECT_THAT(ElementsOf(response.payloads(0)), Each(10 + value));
@@ -142,7 +144,7 @@ TEST_F(PreparedProgramsTest, EqualCallsAreAnsweredAlikeUntilTheProgramIsReleased
   EXPECT_EQ(ReasonOfCall(call), "program_unknown");
 }
 
-TEST_F(PreparedProgramsTest, NothingIsLeftOfAProgramThatIsReleased) {
+TEST_P(PreparedProgramsTest, NothingIsLeftOfAProgramThatIsReleased) {
   const auto kept = [this] {
     return MetricValue(daemon_.daemon(), "opserve_executor_cache_entries", {{"operator", "Add"}});
   };
@@ -153,7 +155,7 @@ TEST_F(PreparedProgramsTest, NothingIsLeftOfAProgramThatIsReleased) {
   const std::string program = Prepare(Step(3));
   for (int i = 0; i < 4; ++i) {
     v1::ExecuteResponse response;
-    const grpc::Status status = calls_.Execute(CallOf(program, tensor, 2), &response);
+    const grpc::Status status = caller_.Execute(CallOf(program, tensor, 2), &response);
     ASSERT_TRUE(status.ok()) << ToStatus(status);
   }
   EXPECT_GT(kept(), 0);
@@ -168,7 +170,7 @@ TEST_F(PreparedProgramsTest, NothingIsLeftOfAProgramThatIsReleased) {
   EXPECT_EQ(bytes(), 0);
 }
 
-TEST_F(PreparedProgramsTest, WhatIsWrongIsToldAndNothingIsDone) {
+TEST_P(PreparedProgramsTest, WhatIsWrongIsToldAndNothingIsDone) {
   const std::string program = Prepare(Step(1));
   const std::string tensor = Upload(1);
   v1::ExecuteRequest both = CallOf(program, tensor, 2);
@@ -183,20 +185,20 @@ TEST_F(PreparedProgramsTest, WhatIsWrongIsToldAndNothingIsDone) {
   EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(1));
 }
 
-TEST_F(PreparedProgramsTest, ARepeatedCallWithAKeyRunsOnce) {
+TEST_P(PreparedProgramsTest, ARepeatedCallWithAKeyRunsOnce) {
   const std::string program = Prepare(Step(1));
   const std::string tensor = Upload(1);
   v1::ExecuteRequest request = CallOf(program, tensor, 2);
   request.set_idempotency_key("step 1");
   for (int i = 0; i < 3; ++i) {
     v1::ExecuteResponse response;
-    ASSERT_TRUE(calls_.Execute(request, &response).ok());
+    ASSERT_TRUE(caller_.Execute(request, &response).ok());
     EXPECT_EQ(response.results(0).kept().version(), 2u);
   }
   EXPECT_THAT(ElementsOf(calls_.Download(tensor).bytes), Each(3));
 }
 
-TEST_F(PreparedProgramsTest, ABriefAnswerHasWhatTheCallerDoesNotKnow) {
+TEST_P(PreparedProgramsTest, ABriefAnswerHasWhatTheCallerDoesNotKnow) {
   v1::PrepareRequest request = Step(2);
   v1::WantedResult* const kept = request.mutable_program()->add_results();
   kept->set_invocation(0);
@@ -206,14 +208,14 @@ TEST_F(PreparedProgramsTest, ABriefAnswerHasWhatTheCallerDoesNotKnow) {
   const std::string tensor = Upload(1);
   v1::ExecuteRequest call = CallOf(prepared.handle(), tensor, 2);
   v1::ExecuteResponse whole;
-  ASSERT_TRUE(calls_.Execute(call, &whole).ok());
+  ASSERT_TRUE(caller_.Execute(call, &whole).ok());
   EXPECT_FALSE(whole.has_brief());
 
   for (const bool has_receipt : {false, true}) {
     call.set_want_receipt(has_receipt);
     call.mutable_prepared()->set_want_brief(true);
     v1::ExecuteResponse brief;
-    ASSERT_TRUE(calls_.Execute(call, &brief).ok());
+    ASSERT_TRUE(caller_.Execute(call, &brief).ok());
 
     EXPECT_TRUE(brief.results().empty());
     EXPECT_EQ(brief.has_receipt(), has_receipt);
@@ -238,7 +240,7 @@ TEST_F(PreparedProgramsTest, ABriefAnswerHasWhatTheCallerDoesNotKnow) {
   }
 }
 
-TEST_F(PreparedProgramsTest, ABriefAnswerIsLittleMoreThanPayloads) {
+TEST_P(PreparedProgramsTest, ABriefAnswerIsLittleMoreThanPayloads) {
   v1::PrepareRequest request = AddingProgram("Add", 1, kElements);
   const std::string program = Prepare(request);
   const std::string tensor = Upload(1);
@@ -249,7 +251,7 @@ TEST_F(PreparedProgramsTest, ABriefAnswerIsLittleMoreThanPayloads) {
   expected.add_payloads(Filled(3));
 
   v1::ExecuteResponse unary;
-  ASSERT_TRUE(calls_.Execute(call, &unary).ok());
+  ASSERT_TRUE(caller_.Execute(call, &unary).ok());
   EXPECT_EQ(unary.SerializeAsString(), expected.SerializeAsString());
 
   const auto stub = NewStub(daemon_.target());
@@ -276,7 +278,7 @@ TEST_F(PreparedProgramsTest, ABriefAnswerIsLittleMoreThanPayloads) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-TEST_F(PreparedProgramsTest, ARepetitionHasTheFirstAnswersForm) {
+TEST_P(PreparedProgramsTest, ARepetitionHasTheFirstAnswersForm) {
   const std::string program = Prepare(Step(1));
   for (const bool is_brief : {false, true}) {
     const std::string tensor = Upload(1);
@@ -286,7 +288,7 @@ TEST_F(PreparedProgramsTest, ARepetitionHasTheFirstAnswersForm) {
     for (const bool is_asked : {is_brief, is_brief, !is_brief}) {
       request.mutable_prepared()->set_want_brief(is_asked);
       v1::ExecuteResponse response;
-      ASSERT_TRUE(calls_.Execute(request, &response).ok());
+      ASSERT_TRUE(caller_.Execute(request, &response).ok());
       EXPECT_EQ(response.has_brief(), is_brief);
       EXPECT_EQ(is_brief ? response.brief().versions(0) : response.results(0).kept().version(), 2u);
     }
@@ -296,7 +298,7 @@ TEST_F(PreparedProgramsTest, ARepetitionHasTheFirstAnswersForm) {
 
 // Calls that are sent before the first of them is answered. The device is slow with that one, so
 // that the others wait for it.
-TEST_F(PreparedProgramsTest, ACallThatIsSentAheadRunsOnlyAfterTheOneBefore) {
+TEST_P(PreparedProgramsTest, ACallThatIsSentAheadRunsOnlyAfterTheOneBefore) {
   for (const bool is_donated : {false, true}) {
     for (const bool fails : {false, true}) {
       SCOPED_TRACE(absl::StrCat(is_donated ? "in place" : "anew", fails ? ", fails" : ""));
@@ -339,11 +341,12 @@ TEST_F(PreparedProgramsTest, ACallThatIsSentAheadRunsOnlyAfterTheOneBefore) {
   }
 }
 
-TEST_F(PreparedProgramsTest, AnswersThatTheClientHasTakeNoRoom) {
+TEST_P(PreparedProgramsTest, AnswersThatTheClientHasTakeNoRoom) {
   Config config = InProcessDaemon::DefaultConfig();
   config.idempotency_cache_bytes = 16 << 10;
   InProcessDaemon daemon(config);
   TensorCalls calls(daemon.target());
+  DoorCaller caller(daemon.target(), GetParam());
   const auto uploaded = calls.Upload({.bytes = Filled(0)});
   v1::PrepareResponse prepared;
   ASSERT_TRUE(calls.Prepare(Step(1), &prepared).ok());
@@ -353,31 +356,31 @@ TEST_F(PreparedProgramsTest, AnswersThatTheClientHasTakeNoRoom) {
   for (int i = 1; i <= 100; ++i) {
     request.mutable_identity()->set_number(i);
     request.mutable_identity()->set_answered_below(i);
-    const grpc::Status status = calls.Execute(request, &response);
+    const grpc::Status status = caller.Execute(request, &response);
     ASSERT_TRUE(status.ok()) << i << ToStatus(status);
   }
   EXPECT_THAT(ElementsOf(response.payloads(0)), Each(100));
   daemon.EndLeases();
 }
 
-TEST_F(PreparedProgramsTest, AProgramOutlivesAFailureAndAResetOfItsDevice) {
+TEST_P(PreparedProgramsTest, AProgramOutlivesAFailureAndAResetOfItsDevice) {
   const std::string program = Prepare(Step(1));
   const std::string lost = Upload(1);
   v1::ExecuteResponse response;
   InjectFaults("device=0,lost");
-  EXPECT_FALSE(calls_.Execute(CallOf(program, lost, 2), &response).ok());
+  EXPECT_FALSE(caller_.Execute(CallOf(program, lost, 2), &response).ok());
   ClearFaults();
   daemon_.AwaitReady();
 
   EXPECT_EQ(ReasonOfCall(CallOf(program, lost, 2)), "tensor_lost");
   const std::string tensor = Upload(5);
-  const grpc::Status status = calls_.Execute(CallOf(program, tensor, 2), &response);
+  const grpc::Status status = caller_.Execute(CallOf(program, tensor, 2), &response);
   ASSERT_TRUE(status.ok()) << ToStatus(status);
   EXPECT_THAT(ElementsOf(response.payloads(0)), Each(7));
 }
 
 // More programs than the limit allows, so that handles are evicted while others use them.
-TEST_F(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
+TEST_P(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
   constexpr int kThreads = 4;
   constexpr int kSteps = 40;
   const uint32_t seed = TestSeed(0);
@@ -385,6 +388,7 @@ TEST_F(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
   for (int number = 0; number < kThreads; ++number) {
     threads.emplace_back([this, seed, number] {
       TensorCalls calls{daemon_.target()};
+      DoorCaller caller(daemon_.target(), GetParam());
       std::mt19937 random(seed + static_cast<uint32_t>(number));
       const auto uploaded = calls.Upload({.bytes = Filled(0)});
       ASSERT_TRUE(uploaded.status.ok());
@@ -400,7 +404,7 @@ TEST_F(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
           program = prepared.handle();
         }
         v1::ExecuteResponse response;
-        const grpc::Status status = calls.Execute(CallOf(program, tensor, 1), &response);
+        const grpc::Status status = caller.Execute(CallOf(program, tensor, 1), &response);
         if (status.ok()) {
           expected += static_cast<float>(count);
           EXPECT_THAT(ElementsOf(response.payloads(0)), Each(expected));
@@ -430,6 +434,8 @@ TEST_F(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
                 programs.count(PreparedPrograms::kEvicted) +
                 programs.count(PreparedPrograms::kExpired));
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, PreparedProgramsTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

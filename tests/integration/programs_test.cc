@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/await.h"
+#include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
@@ -70,7 +71,7 @@ v1::ExecuteRequest InPlaceRequest(const std::string& handle, float added) {
   return request;
 }
 
-class ProgramsTest : public ::testing::Test {
+class ProgramsTest : public ::testing::TestWithParam<Door> {
  protected:
   ~ProgramsTest() override {
     ClearFaults();
@@ -94,21 +95,22 @@ class ProgramsTest : public ::testing::Test {
 
   v1::ExecuteResponse Execute(const v1::ExecuteRequest& request) {
     v1::ExecuteResponse response;
-    const grpc::Status status = calls_.Execute(request, &response);
+    const grpc::Status status = caller_.Execute(request, &response);
     EXPECT_TRUE(status.ok()) << ToStatus(status);
     return response;
   }
 
   grpc::Status Refusal(const v1::ExecuteRequest& request) {
     v1::ExecuteResponse response;
-    return calls_.Execute(request, &response);
+    return caller_.Execute(request, &response);
   }
 
   InProcessDaemon daemon_;
   TensorCalls calls_{daemon_.target()};
+  DoorCaller caller_{daemon_.target(), GetParam()};
 };
 
-TEST_F(ProgramsTest, AnOutputIsReadThroughAnyView) {
+TEST_P(ProgramsTest, AnOutputIsReadThroughAnyView) {
   v1::ExecuteRequest request;
   Add("Add", Literal({2, 3}, {1, 2, 3, 4, 5, 6}), Literal({3}, {10, 20, 30}), &request);
   v1::Tensor all_ones = View({3, 2}, {0, 0});
@@ -124,7 +126,7 @@ TEST_F(ProgramsTest, AnOutputIsReadThroughAnyView) {
   EXPECT_THAT(Floats(response.payloads(2)), ElementsAre(33 * 37, 36 * 37));
 }
 
-TEST_F(ProgramsTest, KeptResultsAreTensorsLikeUploadedOnes) {
+TEST_P(ProgramsTest, KeptResultsAreTensorsLikeUploadedOnes) {
   v1::ExecuteRequest request;
   Add("Add", Literal({2}, {1, 2}), Literal({2}, {3, 4}), &request);
   Add("Mul", OutputOf(0), OutputOf(0), &request);
@@ -148,11 +150,12 @@ TEST_F(ProgramsTest, KeptResultsAreTensorsLikeUploadedOnes) {
   EXPECT_EQ(calls_.CountTensors(), 2u);
 }
 
-TEST_F(ProgramsTest, OfResultsToKeepAllAreKeptOrNone) {
+TEST_P(ProgramsTest, OfResultsToKeepAllAreKeptOrNone) {
   Config config = InProcessDaemon::DefaultConfig();
   config.resident_max_tensors_per_tenant = 2;
   InProcessDaemon daemon(config);
   TensorCalls calls(daemon.target());
+  DoorCaller caller(daemon.target(), GetParam());
   v1::ExecuteRequest request;
   for (int i = 0; i < 3; ++i) {
     Add("Add", Literal({1}, {1}), Literal({1}, {2}), &request);
@@ -162,21 +165,21 @@ TEST_F(ProgramsTest, OfResultsToKeepAllAreKeptOrNone) {
   }
   v1::ExecuteResponse response;
 
-  const grpc::Status status = calls.Execute(request, &response);
+  const grpc::Status status = caller.Execute(request, &response);
 
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(DetailOf(status).reason(), "tenant_memory");
   EXPECT_EQ(calls.CountTensors(), 0u);
   InjectFaults("kernel=aclnnAdd,code=507035");
   request.mutable_results()->RemoveLast();
-  EXPECT_FALSE(calls.Execute(request, &response).ok());
+  EXPECT_FALSE(caller.Execute(request, &response).ok());
   EXPECT_EQ(calls.CountTensors(), 0u);
-  ASSERT_TRUE(calls.Execute(request, &response).ok());
+  ASSERT_TRUE(caller.Execute(request, &response).ok());
   EXPECT_EQ(calls.CountTensors(), 2u);
   daemon.EndLeases();
 }
 
-TEST_F(ProgramsTest, AReplacedTensorHasTheNextVersion) {
+TEST_P(ProgramsTest, AReplacedTensorHasTheNextVersion) {
   const std::string handle = Upload({1, 2, 3});
   v1::ExecuteRequest request;
   Add("Add", Resident(handle), Literal({1}, {10}), &request);
@@ -194,7 +197,7 @@ TEST_F(ProgramsTest, AReplacedTensorHasTheNextVersion) {
   EXPECT_EQ(calls_.CountTensors(), 1u);
 }
 
-TEST_F(ProgramsTest, ADonatedTensorIsWorkedInAndNotCopied) {
+TEST_P(ProgramsTest, ADonatedTensorIsWorkedInAndNotCopied) {
   const std::string handle = Upload(std::vector<float>(1 << 20, 1));
 
   const v1::ExecuteResponse response = Execute(InPlaceRequest(handle, 2));
@@ -204,7 +207,7 @@ TEST_F(ProgramsTest, ADonatedTensorIsWorkedInAndNotCopied) {
   EXPECT_EQ(Download(handle), std::vector<float>(1 << 20, 3));
 }
 
-TEST_F(ProgramsTest, WhatIsStillReadIsNotWorkedIn) {
+TEST_P(ProgramsTest, WhatIsStillReadIsNotWorkedIn) {
   const std::string handle = Upload({1, 2});
   v1::ExecuteRequest request = InPlaceRequest(handle, 5);
   Add("Add", Resident(handle), OutputOf(0), &request);  // the old elements and the new ones
@@ -216,7 +219,7 @@ TEST_F(ProgramsTest, WhatIsStillReadIsNotWorkedIn) {
   EXPECT_THAT(Download(handle), ElementsAre(6, 7));
 }
 
-TEST_F(ProgramsTest, ADonatedTensorThatIsNotReplacedIsGone) {
+TEST_P(ProgramsTest, ADonatedTensorThatIsNotReplacedIsGone) {
   const std::string handle = Upload({1, 2});
   v1::ExecuteRequest request;
   Add("Add", Resident(handle), Literal({1}, {10}), &request);
@@ -228,7 +231,7 @@ TEST_F(ProgramsTest, ADonatedTensorThatIsNotReplacedIsGone) {
   EXPECT_EQ(calls_.CountTensors(), 0u);
 }
 
-TEST_F(ProgramsTest, AFailureBeforeTheLaunchGivesNothingUpAndALaterOneSaysSo) {
+TEST_P(ProgramsTest, AFailureBeforeTheLaunchGivesNothingUpAndALaterOneSaysSo) {
   const std::string handle = Upload({1, 2});
   v1::ExecuteRequest request = InPlaceRequest(handle, 1);
   request.mutable_results(0)->mutable_replace()->set_version(7);
@@ -244,7 +247,7 @@ TEST_F(ProgramsTest, AFailureBeforeTheLaunchGivesNothingUpAndALaterOneSaysSo) {
   EXPECT_EQ(calls_.Release(handle), 1u);
 }
 
-TEST_F(ProgramsTest, RequestsThatChangeATensorRunInTheOrderSent) {
+TEST_P(ProgramsTest, RequestsThatChangeATensorRunInTheOrderSent) {
   constexpr int kSteps = 200;
   const std::string handle = Upload({0, 0});
   const auto stub = NewStub(daemon_.target());
@@ -280,7 +283,7 @@ TEST_F(ProgramsTest, RequestsThatChangeATensorRunInTheOrderSent) {
 
 // Each pair of uses of one tensor, both sent before the first is answered. The first one is slow,
 // so that the second would overtake it if it did not wait.
-TEST_F(ProgramsTest, UsesOfATensorTakeEffectInTheOrderSent) {
+TEST_P(ProgramsTest, UsesOfATensorTakeEffectInTheOrderSent) {
   enum Use { kRead, kReplace, kWorkIn, kGiveUp };
   // A tensor of 1, read or changed: what the request sends back, and what is left.
   const auto request_of = [](Use use, const std::string& handle) {
@@ -329,7 +332,7 @@ TEST_F(ProgramsTest, UsesOfATensorTakeEffectInTheOrderSent) {
   }
 }
 
-TEST_F(ProgramsTest, ARequestThatChangesTensorsRunsOnceForEachKey) {
+TEST_P(ProgramsTest, ARequestThatChangesTensorsRunsOnceForEachKey) {
   const std::string handle = Upload({1, 2});
   v1::ExecuteRequest request = InPlaceRequest(handle, 1);
   request.set_idempotency_key("step 1");
@@ -341,7 +344,7 @@ TEST_F(ProgramsTest, ARequestThatChangesTensorsRunsOnceForEachKey) {
   EXPECT_THAT(Download(handle), ElementsAre(2, 3));
 }
 
-TEST_F(ProgramsTest, TenThousandInvocationsAreOneProgram) {
+TEST_P(ProgramsTest, TenThousandInvocationsAreOneProgram) {
   constexpr int kInvocations = 10'000;
   v1::ExecuteRequest request;
   v1::Tensor one = View({64}, {0});
@@ -360,7 +363,7 @@ TEST_F(ProgramsTest, TenThousandInvocationsAreOneProgram) {
   EXPECT_EQ(DetailOf(Refusal(request)).reason(), "too_large");
 }
 
-TEST_F(ProgramsTest, MistakesAreNamed) {
+TEST_P(ProgramsTest, MistakesAreNamed) {
   const std::string handle = Upload({1, 2});
   struct Case {
     const char* name;
@@ -430,6 +433,8 @@ TEST_F(ProgramsTest, MistakesAreNamed) {
   }
   EXPECT_THAT(Download(handle), ElementsAre(1, 2));
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, ProgramsTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server
