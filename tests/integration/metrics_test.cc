@@ -11,6 +11,8 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/await.h"
+#include "tests/integration/await_session.h"
+#include "tests/integration/door.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/requests.h"
@@ -31,18 +33,25 @@ Config WithTenants(Config config) {
   return config;
 }
 
-class MetricsTest : public ::testing::Test {
+class MetricsTest : public ::testing::TestWithParam<Door> {
  protected:
   void TearDown() override { ClearFaults(); }
 
   // A daemon of one lane, on which a kernel hangs, so that all else waits.
   void StartWithHangingKernel(const Config& config, const std::string& token = "") {
     daemon_.emplace(config);
-    client_ = *Client::Connect(daemon_->target(), {.token = token, .retry = {.max_attempts = 1}});
+    client_ = Connect(token);
+    if (GetParam() == Door::kSession) AwaitSession(*daemon_, *client_);
     InjectFaults("kernel=*,hang");
     const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
     hanging_ = client_->ExecuteAsync(OnesRequest(10), [](const auto&) {});
     ASSERT_TRUE(Await([&] { return HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
+  }
+
+  std::unique_ptr<Client> Connect(const std::string& token) {
+    return *Client::Connect(
+        daemon_->target(),
+        {.token = token, .retry = {.max_attempts = 1}, .session = GetParam() == Door::kSession});
   }
 
   double Value(const std::string& family, const MetricLabels& labels) {
@@ -57,7 +66,7 @@ class MetricsTest : public ::testing::Test {
   CallHandle hanging_;
 };
 
-TEST_F(MetricsTest, WhoLeavesIsCountedWhereItsRequestWas) {
+TEST_P(MetricsTest, WhoLeavesIsCountedWhereItsRequestWas) {
   StartWithHangingKernel(InProcessDaemon::OneLane());
   const MetricLabels in_queue = {{"device", "0"}, {"tenant", "default"}};
   const CallHandle waiting = client_->ExecuteAsync(OnesRequest(10), [](const auto&) {});
@@ -79,7 +88,7 @@ TEST_F(MetricsTest, WhoLeavesIsCountedWhereItsRequestWas) {
 }
 
 // gRPC cancels calls whose deadlines pass: that is not counted as a caller that left.
-TEST_F(MetricsTest, DeadlinesThatPassAreCountedWhereTheRequestWas) {
+TEST_P(MetricsTest, DeadlinesThatPassAreCountedWhereTheRequestWas) {
   StartWithHangingKernel(InProcessDaemon::OneLane());
   Request late = OnesRequest(10);
   late.timeout = absl::Seconds(1);  // so long that a slow build's request is there by then
@@ -104,9 +113,9 @@ TEST_F(MetricsTest, DeadlinesThatPassAreCountedWhereTheRequestWas) {
             2);
 }
 
-TEST_F(MetricsTest, TenantsHaveQueuesOfTheirOwn) {
+TEST_P(MetricsTest, TenantsHaveQueuesOfTheirOwn) {
   StartWithHangingKernel(WithTenants(InProcessDaemon::OneLane()), "a");
-  const auto b = *Client::Connect(daemon_->target(), {.token = "b", .retry = {.max_attempts = 1}});
+  const auto b = Connect("b");
   std::vector<std::future<absl::StatusOr<Response>>> waiting;
   waiting.push_back(client_->ExecuteAsync(OnesRequest(10)));
   for (int i = 0; i < 2; ++i) waiting.push_back(b->ExecuteAsync(OnesRequest(10)));
@@ -126,7 +135,7 @@ TEST_F(MetricsTest, TenantsHaveQueuesOfTheirOwn) {
   EXPECT_EQ(Value("opserve_queue_depth", {{"device", "0"}, {"tenant", "b"}}), 0);
 }
 
-TEST_F(MetricsTest, TenantsBeyondTheMostAreShownTogether) {
+TEST_P(MetricsTest, TenantsBeyondTheMostAreShownTogether) {
   Config config = WithTenants(InProcessDaemon::OneLane());
   config.metrics_max_tenants = 1;
   StartWithHangingKernel(config, "b");
@@ -139,7 +148,7 @@ TEST_F(MetricsTest, TenantsBeyondTheMostAreShownTogether) {
   hanging_.Cancel();
 }
 
-TEST_F(MetricsTest, BoundsThatAreReachedAreShown) {
+TEST_P(MetricsTest, BoundsThatAreReachedAreShown) {
   Config config = InProcessDaemon::OneLane();
   config.queue_capacity_total = 2;
   StartWithHangingKernel(config);
@@ -172,7 +181,7 @@ TEST_F(MetricsTest, BoundsThatAreReachedAreShown) {
   EXPECT_FALSE(is_active("refuse_requests"));
 }
 
-TEST_F(MetricsTest, ATenantAtItsOwnBoundIsShown) {
+TEST_P(MetricsTest, ATenantAtItsOwnBoundIsShown) {
   Config config = WithTenants(InProcessDaemon::OneLane());
   config.tenants.tenants[0].max_pending_requests = 1;
   StartWithHangingKernel(config, "a");
@@ -185,7 +194,7 @@ TEST_F(MetricsTest, ATenantAtItsOwnBoundIsShown) {
   hanging_.Cancel();
 }
 
-TEST_F(MetricsTest, DevicesSayWhoTheyAreAndTheDaemonWhatItIs) {
+TEST_P(MetricsTest, DevicesSayWhoTheyAreAndTheDaemonWhatItIs) {
   daemon_.emplace();
   const AclLibrary& acl = daemon_->daemon().scheduler().Find(0)->device().acl();
   for (int device = 0; device < 2; ++device) {
@@ -215,7 +224,7 @@ Config WithShadowChecks(Config config) {
   return config;
 }
 
-TEST_F(MetricsTest, RequestsAreRunAgainOnAnotherDeviceAtNobodysCost) {
+TEST_P(MetricsTest, RequestsAreRunAgainOnAnotherDeviceAtNobodysCost) {
   daemon_.emplace(WithShadowChecks(InProcessDaemon::DefaultConfig()));
   ASSERT_TRUE(IsAllOnes(daemon_->client().Execute(OnesRequest(1000)), 1000));
 
@@ -233,7 +242,7 @@ TEST_F(MetricsTest, RequestsAreRunAgainOnAnotherDeviceAtNobodysCost) {
   EXPECT_EQ(daemon_->HeldByRequests(), 0);
 }
 
-TEST_F(MetricsTest, ADeviceThatComputesWrongIsFoundOut) {
+TEST_P(MetricsTest, ADeviceThatComputesWrongIsFoundOut) {
   daemon_.emplace(WithShadowChecks(InProcessDaemon::DefaultConfig()));
   for (const int device : {0, 1}) {
     InjectFaults(absl::StrCat("kernel=aclnnL1LossBackward,wrong,on=", device));
@@ -243,7 +252,7 @@ TEST_F(MetricsTest, ADeviceThatComputesWrongIsFoundOut) {
   EXPECT_EQ(Value("opserve_shadow_checks_total", Shadow("match")), 0);
 }
 
-TEST_F(MetricsTest, WhatCannotBeRunAgainIsSkipped) {
+TEST_P(MetricsTest, WhatCannotBeRunAgainIsSkipped) {
   daemon_.emplace(WithShadowChecks(InProcessDaemon::OneLane()));
   ASSERT_TRUE(daemon_->client().Execute(OnesRequest(10)).ok());
   EXPECT_TRUE(Becomes(1, "opserve_shadow_checks_total", Shadow("skipped")));
@@ -259,7 +268,7 @@ TEST_F(MetricsTest, WhatCannotBeRunAgainIsSkipped) {
   EXPECT_EQ(Value("opserve_shadow_checks_total", Shadow("match")), 0);
 }
 
-TEST_F(MetricsTest, NothingIsRunAgainUnlessAskedFor) {
+TEST_P(MetricsTest, NothingIsRunAgainUnlessAskedFor) {
   daemon_.emplace();
   ASSERT_TRUE(daemon_->client().Execute(OnesRequest(10)).ok());
   for (const char* result : {"match", "mismatch", "skipped"}) {
@@ -268,7 +277,7 @@ TEST_F(MetricsTest, NothingIsRunAgainUnlessAskedFor) {
   }
 }
 
-TEST_F(MetricsTest, ABusyDeviceIsSeenToBeBusy) {
+TEST_P(MetricsTest, ABusyDeviceIsSeenToBeBusy) {
   StartWithHangingKernel(InProcessDaemon::OneLane());
   EXPECT_TRUE(Await([&] {
     const double ratio = Value("opserve_device_utilization_ratio", {{"device", "0"}});
@@ -276,6 +285,8 @@ TEST_F(MetricsTest, ABusyDeviceIsSeenToBeBusy) {
   }));
   hanging_.Cancel();
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, MetricsTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server
