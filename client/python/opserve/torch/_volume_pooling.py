@@ -19,13 +19,13 @@ def _triple(numbers: Any) -> list[int]:
 
 def _windows(
     kernel: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    include_pad: bool,
-    divisor: Optional[int],
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    include_pad: bool = True,
+    divisor: Optional[int] = None,
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Of avg_pool2d: the windows of planes, and those across planes, which are columns there.
+    """Of avg_pool2d, by those of avg_pool3d: of planes, and across planes, which are columns there.
 
     A window divides by the product of its counts along the axes, so two in a row do, too.
     """
@@ -43,33 +43,16 @@ def _windows(
     )
 
 
-def _average(
-    x: Tensor,
-    kernel: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    include_pad: bool = True,
-    divisor: Optional[int] = None,
-) -> Tensor:
-    in_planes, across = _windows(kernel, stride, padding, ceil_mode, include_pad, divisor)
+def _average(x: Tensor, *windows: Any) -> Tensor:
+    in_planes, across = _windows(*windows)
     planes = aten.avg_pool2d.default(x.reshape(-1, *x.shape[-3:]), *in_planes)
     columns = planes.reshape(planes.shape[0], 1, planes.shape[1], -1)
     averages = aten.avg_pool2d.default(columns, *across)
     return averages.reshape(*x.shape[:-3], -1, *planes.shape[-2:])
 
 
-def _average_backward(
-    gradient: Tensor,
-    x: Tensor,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    include_pad: bool,
-    divisor: Optional[int],
-) -> Tensor:
-    in_planes, across = _windows(kernel, stride, padding, ceil_mode, include_pad, divisor)
+def _average_backward(gradient: Tensor, x: Tensor, *windows: Any) -> Tensor:
+    in_planes, across = _windows(*windows)
     volumes = x.reshape(-1, *x.shape[-3:])
     count, depth = volumes.shape[:2]
     height, width = gradient.shape[-2:]
