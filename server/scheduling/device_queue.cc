@@ -18,6 +18,11 @@ uint64_t WorkNs(absl::Duration estimate) {
   return static_cast<uint64_t>(absl::ToInt64Nanoseconds(estimate));
 }
 
+// Of this queue, where nothing else waits.
+std::unique_ptr<LaneTask> ToLaneTask(std::unique_ptr<QueuedTask> task) {
+  return std::unique_ptr<LaneTask>(static_cast<LaneTask*>(task.release()));
+}
+
 }  // namespace
 
 DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones> pinned)
@@ -32,7 +37,7 @@ std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
   tenant_depths_.Subtract(entry.tenant, 1);
   tenant_work_ns_.Subtract(entry.tenant, WorkNs(entry.estimate));
   tenant_work_.Subtract(entry.tenant, entry.work);
-  return std::move(entry.payload);
+  return ToLaneTask(std::move(entry.task));
 }
 
 std::vector<std::unique_ptr<LaneTask>> DeviceQueue::Leave(std::vector<Tasks::Entry> entries) {
@@ -71,7 +76,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
   if (!IsDeadlineFeasible(now, deadline, demand.cost, tasks_.known_time(demand.tenant), lanes_)) {
     return DeadlineInfeasible(demand.cost.time, deadline - now);
   }
-  Tasks::Entry entry{.payload = nullptr,
+  Tasks::Entry entry{.task = nullptr,
                      .key = (*task)->call().get(),
                      .tenant = demand.tenant,
                      .priority = demand.priority,
@@ -92,9 +97,9 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
     }
   }
   // The entry takes the task only if the queue does: a refused one stays the caller's.
-  entry.payload = std::move(*task);
+  entry.task = std::move(*task);
   if (absl::Status status = tasks_.Push(&entry, now); !status.ok()) {
-    *task = std::move(entry.payload);
+    *task = ToLaneTask(std::move(entry.task));
     return status;
   }
   // Counted last, so that a refusal has changed nothing.

@@ -51,7 +51,7 @@ class LaneGroup;
 // to true.
 class DeviceQueue final : private PinnedZones::Queue {
  public:
-  using Tasks = DispatchQueue<std::unique_ptr<LaneTask>>;
+  using Tasks = DispatchQueue;
   using Lease = Tasks::Lease;
 
   struct Dispatched {

@@ -12,11 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/status/error.h"
-#include "proto/status/status_macros.h"
 #include "server/scheduling/fair_queue.h"
 #include "server/scheduling/memory_zones.h"
 #include "server/scheduling/pinned_zones.h"
@@ -25,10 +21,9 @@ namespace opserve::server {
 
 // Not thread-safe: its owner guards it. Every call takes O(log n) of the waiting entries on
 // average, except those which hand out many entries.
-template <typename Payload>
 class DispatchQueue {
  public:
-  using Entry = QueueEntry<Payload>;
+  using Entry = QueueEntry;
 
   // An entry's resources, from its start to its end.
   struct Lease {
@@ -142,145 +137,10 @@ class DispatchQueue {
     LookAgain(entry.tenant);
   }
 
-  FairQueue<Payload> queue_;
+  FairQueue queue_;
   MemoryZones memory_;
   PinnedZones* const pinned_;
   PinnedZones::Queue* const self_;
 };
-
-template <typename Payload>
-absl::Status DispatchQueue<Payload>::SetTenant(uint32_t tenant, uint32_t weight,
-                                               const MemoryLimits& limits) {
-  OPSERVE_RETURN_IF_ERROR(TenantShares::CheckWeight(weight));
-  OPSERVE_RETURN_IF_ERROR(memory_.SetLimits(tenant, limits));
-  queue_.Unpark(tenant);  // it may have room now
-  return queue_.SetWeight(tenant, weight);
-}
-
-template <typename Payload>
-absl::Status DispatchQueue<Payload>::CheckCanEverFit(uint32_t tenant, uint64_t bytes) const {
-  if (memory_.CanEverFit(tenant, bytes)) return absl::OkStatus();
-  const bool is_own_limit = memory_.IsAboveHardLimit(tenant, bytes);
-  return NeverFits(
-      is_own_limit ? Reason::kTenantMemory : Reason::kDeviceMemory,
-      is_own_limit
-          ? absl::StrCat(bytes,
-                         " bytes of device memory are needed, more than the tenant's limit of ",
-                         memory_.limits(tenant).hard, " (device_memory.hard_bytes)")
-          : absl::StrCat(bytes,
-                         " bytes of device memory are needed, more than the tenant can ever "
-                         "get of the daemon's ",
-                         memory_.capacity(), " (--workspace_max_bytes)"));
-}
-
-template <typename Payload>
-absl::Status DispatchQueue<Payload>::CheckCanEverFit(const Entry& entry) const {
-  OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(entry.tenant, entry.device_bytes));
-  return pinned_ == nullptr ? absl::OkStatus()
-                            : pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes);
-}
-
-template <typename Payload>
-absl::Status DispatchQueue<Payload>::Push(Entry* entry, absl::Time now) {
-  OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(*entry));
-  const uint32_t tenant = entry->tenant;
-  OPSERVE_RETURN_IF_ERROR(queue_.Push(entry, now));
-  LookAgain(tenant);
-  return absl::OkStatus();
-}
-
-template <typename Payload>
-std::optional<typename DispatchQueue<Payload>::Started> DispatchQueue<Payload>::TryStart(
-    Entry* entry, absl::Time now) {
-  // Memory that is refused here is refused again to the entry in the order, which then waits for it
-  // in its turn.
-  if (std::min(entry->expiry, entry->deadline) <= now || !queue_.CheckRoom(*entry).ok() ||
-      !memory_.TryTake(entry->tenant, entry->device_bytes)) {
-    return std::nullopt;
-  }
-  // Memory that is there now could ever be had. Ordinary memory in its place is for Push to judge.
-  PinnedZones::Taken pinned = TryTakePinned(*entry);
-  if (!pinned.allowance || !pinned.allowance->is_pinned) {
-    memory_.Give(entry->tenant, entry->device_bytes);
-    return std::nullopt;
-  }
-  auto [started, charge] = queue_.Start(entry, now);
-  return Started{std::move(started), {charge, started.device_bytes}, *std::move(pinned.allowance)};
-}
-
-template <typename Payload>
-typename DispatchQueue<Payload>::Popped DispatchQueue<Payload>::Pop(absl::Time now) {
-  Popped popped;
-  popped.expired = TakeExpired(now);
-  // One at a time: a tenant that is told in vain is parked again. This must not cost more than the
-  // event that led here.
-  if (const std::optional<uint32_t> tenant = memory_.NextThatFits()) {
-    memory_.Tell(*tenant);
-    queue_.Unpark(*tenant);
-  }
-  while (const Entry* next = queue_.Next()) {
-    const uint32_t tenant = next->tenant;
-    const uint64_t bytes = next->device_bytes;
-    // A tenant waits for one of the two at a time: a turn for memory that it could not use yet
-    // would keep others from it.
-    if (!memory_.WouldFit(tenant, bytes)) {
-      memory_.Wait(tenant, bytes);
-      StopWaitingForPinned(tenant);
-      queue_.Park(tenant);
-      continue;
-    }
-    PinnedZones::Taken pinned = TryTakePinned(*next);
-    if (pinned.is_connection_full) {
-      queue_.SetNextAside();
-      LookAgain(tenant);
-      continue;
-    }
-    if (!pinned.allowance) {
-      memory_.StopWaiting(tenant);
-      queue_.Park(tenant);
-      continue;
-    }
-    memory_.TryTake(tenant, bytes);
-    memory_.StopWaiting(tenant);
-    StopWaitingForPinned(tenant);
-    auto [entry, charge] = queue_.PopNext();
-    PutBack(entry.connection);
-    popped.started = Started{std::move(entry), {charge, bytes}, *std::move(pinned.allowance)};
-    break;
-  }
-  return popped;
-}
-
-template <typename Payload>
-void DispatchQueue<Payload>::GoesOn(absl::Duration so_far, Lease* lease) {
-  queue_.GoesOn(so_far, &lease->charge);
-}
-
-template <typename Payload>
-void DispatchQueue<Payload>::Ended(const Lease& lease, absl::Duration actual) {
-  queue_.Ended(lease.charge, actual);
-  memory_.Give(lease.charge.tenant, lease.device_bytes);
-}
-
-template <typename Payload>
-std::optional<QueueEntry<Payload>> DispatchQueue<Payload>::Remove(const void* key) {
-  std::optional<Entry> entry = queue_.Remove(key);
-  if (entry) HasLeft(*entry);
-  return entry;
-}
-
-template <typename Payload>
-std::vector<QueueEntry<Payload>> DispatchQueue<Payload>::TakeAll() {
-  std::vector<Entry> entries = queue_.TakeAll();
-  for (const Entry& entry : entries) LookAgain(entry.tenant);
-  return entries;
-}
-
-template <typename Payload>
-std::vector<QueueEntry<Payload>> DispatchQueue<Payload>::TakeExpired(absl::Time now) {
-  std::vector<Entry> entries = queue_.TakeExpired(now);
-  for (const Entry& entry : entries) HasLeft(entry);
-  return entries;
-}
 
 }  // namespace opserve::server

@@ -3,10 +3,10 @@
 // then by arrival.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <random>
 #include <utility>
@@ -15,11 +15,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/status/error.h"
-#include "proto/status/status_macros.h"
-#include "server/scheduling/retry_pushback.h"
 #include "server/scheduling/tenant_shares.h"
 
 namespace opserve::server {
@@ -34,10 +30,13 @@ struct FairQueueOptions {
   std::mt19937_64 random = {};            // spreads retry hints
 };
 
-// A task that waits. `Payload` is movable.
-template <typename Payload>
+// Whatever waits.
+struct QueuedTask {
+  virtual ~QueuedTask() = default;
+};
+
 struct QueueEntry {
-  Payload payload;
+  std::unique_ptr<QueuedTask> task;
   const void* key = nullptr;  // to remove it by: unique among waiting entries; null: never removed
   uint32_t tenant = 0;
   Priority priority = Priority::kNormal;
@@ -64,10 +63,9 @@ struct QueueEntry {
 // work_per_tenant for every tenant t; of each connection at most a quarter of capacity_per_tenant
 // is set aside; a tenant is waiting in shares_ if and only if it has entries that are not set aside
 // and is not parked.
-template <typename Payload>
 class FairQueue {
  public:
-  using Entry = QueueEntry<Payload>;
+  using Entry = QueueEntry;
 
   struct Started {
     Entry entry;
@@ -192,7 +190,7 @@ class FairQueue {
       return time != other.time ? time < other.time : number < other.number;
     }
   };
-  using Order = absl::btree_map<TurnInTenant, typename Arrivals::iterator>;
+  using Order = absl::btree_map<TurnInTenant, Arrivals::iterator>;
   struct TenantQueue {
     Order order;
     size_t aside = 0;     // entries that are not in it
@@ -210,241 +208,22 @@ class FairQueue {
   // When a tenant's entries will have been served, at its share of the lanes.
   int64_t TenantPushback(uint32_t tenant);
   absl::Status CheckRoomAside(const Entry& entry);
-  void PutInOrder(TenantQueue* queue, typename Arrivals::iterator waiting);
-  void TakeOutOfOrder(TenantQueue* queue, typename Arrivals::iterator waiting);
-  void TakeFromAside(TenantQueue* queue, typename Arrivals::iterator waiting);
+  void PutInOrder(TenantQueue* queue, Arrivals::iterator waiting);
+  void TakeOutOfOrder(TenantQueue* queue, Arrivals::iterator waiting);
+  void TakeFromAside(TenantQueue* queue, Arrivals::iterator waiting);
   // Does everything but tell shares_; returns whether the tenant has entries left in its order.
-  std::pair<Entry, bool> Take(typename Arrivals::iterator waiting);
-  Entry TakeAndStopWaiting(typename Arrivals::iterator waiting);
+  std::pair<Entry, bool> Take(Arrivals::iterator waiting);
+  Entry TakeAndStopWaiting(Arrivals::iterator waiting);
 
   FairQueueOptions options_;
   TenantShares shares_;
   Arrivals arrivals_;                                   // owns waiting entries, in order of arrival
   absl::flat_hash_map<uint32_t, TenantQueue> waiting_;  // tenants that have entries
   absl::flat_hash_map<uint64_t, Order> aside_;          // by connection; none is empty
-  absl::btree_map<Expiry, typename Arrivals::iterator> expiries_;
-  absl::flat_hash_map<const void*, typename Arrivals::iterator> keys_;
+  absl::btree_map<Expiry, Arrivals::iterator> expiries_;
+  absl::flat_hash_map<const void*, Arrivals::iterator> keys_;
   absl::Duration queued_time_;
   uint64_t numbers_ = 0;
 };
-
-template <typename Payload>
-int64_t FairQueue<Payload>::TenantPushback(uint32_t tenant) {
-  const auto others = static_cast<double>(shares_.waiting_weight());
-  const double share = std::min(1.0, shares_.weight(tenant) / std::max(1.0, others));
-  return PushbackMilliseconds(queued_time(tenant) / options_.lanes / share, options_.random);
-}
-
-template <typename Payload>
-absl::Status FairQueue<Payload>::CheckRoom(const Entry& entry) {
-  const uint32_t tenant = entry.tenant;
-  if (depth(tenant) >= options_.capacity_per_tenant) {
-    return MakeError(Reason::kTenantQueueFull,
-                     absl::StrCat("the tenant's queue is full with ", depth(tenant), " requests"),
-                     TenantPushback(tenant));
-  }
-  // Few requests can be more work than their count tells. The subtraction cannot overflow: the
-  // waiting work is within the bound.
-  if (entry.work > options_.work_per_tenant - queued_work(tenant)) {
-    return MakeError(Reason::kWorkLimit,
-                     absl::StrCat("the request computes ", entry.work,
-                                  " elements; the tenant's queue has ", queued_work(tenant),
-                                  ", at most ", options_.work_per_tenant, " may wait for a device"),
-                     TenantPushback(tenant));
-  }
-  if (depth() >= options_.capacity) {
-    return MakeError(Reason::kQueueFull,
-                     absl::StrCat("the queue is full with ", depth(), " requests"),
-                     PushbackMilliseconds(queued_time_ / options_.lanes, options_.random));
-  }
-  return absl::OkStatus();
-}
-
-template <typename Payload>
-void FairQueue<Payload>::NoteArrival(Entry* entry, absl::Time now) {
-  entry->arrival = now;
-  entry->estimate = std::max(entry->estimate, kLeastEstimate);
-  entry->expiry = std::min(entry->expiry, entry->deadline);
-}
-
-template <typename Payload>
-typename FairQueue<Payload>::Started FairQueue<Payload>::Start(Entry* entry, absl::Time now) {
-  NoteArrival(entry, now);
-  const TenantShares::Charge charge =
-      shares_.Start(entry->tenant, entry->estimate, /*waits_on=*/false);
-  return {std::move(*entry), charge};
-}
-
-template <typename Payload>
-absl::Status FairQueue<Payload>::Push(Entry* entry, absl::Time now) {
-  const uint32_t tenant = entry->tenant;
-  OPSERVE_RETURN_IF_ERROR(CheckRoom(*entry));
-  OPSERVE_RETURN_IF_ERROR(CheckRoomAside(*entry));
-  NoteArrival(entry, now);
-  arrivals_.push_back({std::move(*entry), ++numbers_});
-  const auto waiting = std::prev(arrivals_.end());
-  const Entry& queued = waiting->entry;
-  TenantQueue& queue = waiting_[tenant];
-  queue.work += queued.work;
-  const auto aside = aside_.find(queued.connection);
-  if (aside != aside_.end()) {
-    waiting->is_aside = true;
-    aside->second.emplace(TurnOf(*waiting), waiting);
-    ++queue.aside;
-  } else {
-    PutInOrder(&queue, waiting);
-  }
-  if (queued.expiry != absl::InfiniteFuture()) {
-    expiries_.emplace(Expiry{queued.expiry, waiting->number}, waiting);
-  }
-  if (queued.key != nullptr) keys_.emplace(queued.key, waiting);
-  return absl::OkStatus();
-}
-
-template <typename Payload>
-absl::Status FairQueue<Payload>::CheckRoomAside(const Entry& entry) {
-  const auto aside = aside_.find(entry.connection);
-  if (aside == aside_.end()) return absl::OkStatus();
-  const size_t most = std::max<size_t>(options_.capacity_per_tenant / 4, 1);
-  if (aside->second.size() < most) return absl::OkStatus();
-  return MakeError(
-      Reason::kTenantQueueFull,
-      absl::StrCat(aside->second.size(),
-                   " requests of this connection wait until it has read "
-                   "earlier results"),
-      PushbackMilliseconds(queued_time(entry.tenant) / options_.lanes, options_.random));
-}
-
-template <typename Payload>
-void FairQueue<Payload>::PutInOrder(TenantQueue* queue, typename Arrivals::iterator waiting) {
-  const Entry& entry = waiting->entry;
-  queue->order.emplace(TurnOf(*waiting), waiting);
-  queue->time += entry.estimate;
-  queue->known_time += entry.known_time;
-  queued_time_ += entry.estimate;
-  if (queue->order.size() == 1) shares_.StartWaiting(entry.tenant);
-}
-
-template <typename Payload>
-void FairQueue<Payload>::TakeOutOfOrder(TenantQueue* queue, typename Arrivals::iterator waiting) {
-  const Entry& entry = waiting->entry;
-  queue->order.erase(TurnOf(*waiting));
-  queue->time -= entry.estimate;
-  queue->known_time -= entry.known_time;
-  queued_time_ -= entry.estimate;
-  if (queue->order.empty()) queue->is_parked = false;
-}
-
-template <typename Payload>
-void FairQueue<Payload>::TakeFromAside(TenantQueue* queue, typename Arrivals::iterator waiting) {
-  const auto aside = aside_.find(waiting->entry.connection);
-  aside->second.erase(TurnOf(*waiting));
-  if (aside->second.empty()) aside_.erase(aside);
-  --queue->aside;
-  waiting->is_aside = false;
-}
-
-template <typename Payload>
-void FairQueue<Payload>::SetNextAside() {
-  const uint32_t tenant = *shares_.Next();
-  TenantQueue& queue = waiting_.find(tenant)->second;
-  const auto waiting = queue.order.begin()->second;
-  TakeOutOfOrder(&queue, waiting);
-  if (queue.order.empty()) shares_.StopWaiting(tenant);
-  waiting->is_aside = true;
-  aside_[waiting->entry.connection].emplace(TurnOf(*waiting), waiting);
-  ++queue.aside;
-}
-
-template <typename Payload>
-std::optional<uint32_t> FairQueue<Payload>::PutBack(uint64_t connection) {
-  const auto aside = aside_.find(connection);
-  if (aside == aside_.end()) return std::nullopt;
-  const auto waiting = aside->second.begin()->second;
-  TenantQueue& queue = waiting_.find(waiting->entry.tenant)->second;
-  TakeFromAside(&queue, waiting);
-  PutInOrder(&queue, waiting);
-  return waiting->entry.tenant;
-}
-
-template <typename Payload>
-const QueueEntry<Payload>* FairQueue<Payload>::Next() const {
-  const std::optional<uint32_t> tenant = shares_.Next();
-  if (!tenant) return nullptr;
-  return &waiting_.find(*tenant)->second.order.begin()->second->entry;
-}
-
-template <typename Payload>
-typename FairQueue<Payload>::Started FairQueue<Payload>::PopNext() {
-  const uint32_t tenant = *shares_.Next();
-  auto [entry, waits_on] = Take(waiting_.find(tenant)->second.order.begin()->second);
-  const TenantShares::Charge charge = shares_.Start(tenant, entry.estimate, waits_on);
-  return {std::move(entry), charge};
-}
-
-template <typename Payload>
-std::pair<QueueEntry<Payload>, bool> FairQueue<Payload>::Take(typename Arrivals::iterator waiting) {
-  const auto queue = waiting_.find(waiting->entry.tenant);
-  if (waiting->is_aside) {
-    TakeFromAside(&queue->second, waiting);
-  } else {
-    TakeOutOfOrder(&queue->second, waiting);
-  }
-  Entry entry = std::move(waiting->entry);
-  queue->second.work -= entry.work;
-  const bool has_more = !queue->second.order.empty();
-  if (!has_more && queue->second.aside == 0) waiting_.erase(queue);
-  if (entry.expiry != absl::InfiniteFuture()) {
-    expiries_.erase({entry.expiry, waiting->number});
-  }
-  if (entry.key != nullptr) keys_.erase(entry.key);
-  arrivals_.erase(waiting);
-  return {std::move(entry), has_more};
-}
-
-template <typename Payload>
-QueueEntry<Payload> FairQueue<Payload>::TakeAndStopWaiting(typename Arrivals::iterator waiting) {
-  auto [entry, has_more] = Take(waiting);
-  if (!has_more) shares_.StopWaiting(entry.tenant);
-  return std::move(entry);
-}
-
-template <typename Payload>
-void FairQueue<Payload>::Park(uint32_t tenant) {
-  waiting_.find(tenant)->second.is_parked = true;
-  shares_.StopWaiting(tenant);
-}
-
-template <typename Payload>
-void FairQueue<Payload>::Unpark(uint32_t tenant) {
-  const auto queue = waiting_.find(tenant);
-  if (queue == waiting_.end() || !queue->second.is_parked) return;
-  queue->second.is_parked = false;
-  shares_.StartWaiting(tenant);
-}
-
-template <typename Payload>
-std::optional<QueueEntry<Payload>> FairQueue<Payload>::Remove(const void* key) {
-  const auto found = keys_.find(key);
-  if (found == keys_.end()) return std::nullopt;
-  return TakeAndStopWaiting(found->second);
-}
-
-template <typename Payload>
-std::vector<QueueEntry<Payload>> FairQueue<Payload>::TakeAll() {
-  std::vector<Entry> entries;
-  entries.reserve(depth());
-  while (!arrivals_.empty()) entries.push_back(TakeAndStopWaiting(arrivals_.begin()));
-  return entries;
-}
-
-template <typename Payload>
-std::vector<QueueEntry<Payload>> FairQueue<Payload>::TakeExpired(absl::Time now) {
-  std::vector<Entry> entries;
-  while (!expiries_.empty() && expiries_.begin()->first.time <= now) {
-    entries.push_back(TakeAndStopWaiting(expiries_.begin()->second));
-  }
-  return entries;
-}
 
 }  // namespace opserve::server

@@ -16,13 +16,12 @@ namespace opserve::server {
 
 // Either Queue (until it is true), Finish and Answer are called, or Refuse, each once; the task is
 // destroyed after it.
-class LaneTask {
+class LaneTask : public QueuedTask {
  public:
-  // `device`: the only device the task can run on, if its data is there. A task that learns it
-  // later sets it before it is submitted.
+  // `device`: the only device the task can run on, if its data is there. A task that learns it or
+  // its demand later sets them before it is submitted.
   LaneTask(std::shared_ptr<CallState> call, std::optional<int32_t> device, const TaskDemand& demand)
       : call_(std::move(call)), device_(device), demand_(demand) {}
-  virtual ~LaneTask() = default;
   LaneTask(const LaneTask&) = delete;
   LaneTask& operator=(const LaneTask&) = delete;
 
@@ -64,12 +63,14 @@ class LaneTask {
   const TaskDemand& demand() const { return demand_; }
 
  protected:
+  void set_call(std::shared_ptr<CallState> call) { call_ = std::move(call); }
   void set_device(std::optional<int32_t> device) { device_ = device; }
+  void set_demand(const TaskDemand& demand) { demand_ = demand; }
 
  private:
-  const std::shared_ptr<CallState> call_;
+  std::shared_ptr<CallState> call_;
   std::optional<int32_t> device_;
-  const TaskDemand demand_;
+  TaskDemand demand_;
 };
 
 }  // namespace opserve::server

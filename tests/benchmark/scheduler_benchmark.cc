@@ -15,7 +15,7 @@ constexpr uint64_t kDeviceBytes = uint64_t{32} << 30;
 constexpr size_t kBacklog = 4;  // of each tenant
 constexpr size_t kLanes = 4;
 
-using Queue = DispatchQueue<uint64_t>;
+using Queue = DispatchQueue;
 
 class Decisions {
  public:
@@ -42,7 +42,7 @@ class Decisions {
   void Push(uint32_t tenant) {
     now_ += absl::Microseconds(10);
     ++tasks_;
-    Queue::Entry entry{.payload = tasks_,
+    Queue::Entry entry{.task = nullptr,
                        .key = reinterpret_cast<const void*>(tasks_),
                        .tenant = tenant,
                        .deadline = now_ + absl::Hours(1) + absl::Milliseconds(random_() % 1000),

@@ -19,6 +19,7 @@
 #include "tests/seed.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/simulated_acl.h"
+#include "tests/unit/server/named_task.h"
 
 namespace opserve::simulation {
 namespace {
@@ -26,7 +27,7 @@ namespace {
 using server::PinnedBuffer;
 using server::PinnedPool;
 using server::PinnedZones;
-using Tasks = server::DispatchQueue<uint64_t>;
+using Tasks = server::DispatchQueue;
 
 constexpr uint64_t kPinnedBytes = 1 << 20;
 
@@ -134,7 +135,7 @@ class ReadersSimulation {
     const auto d = static_cast<size_t>(random_.Between(0, devices_.size() - 1));
     const uint32_t tenant = connections_[c].tenant;
     const uint64_t task = ++tasks_;
-    Tasks::Entry entry{.payload = task,
+    Tasks::Entry entry{.task = server::Named(task),
                        .key = reinterpret_cast<const void*>(task),
                        .tenant = tenant,
                        .priority = static_cast<server::Priority>(random_.Between(0, 2)),
@@ -153,7 +154,7 @@ class ReadersSimulation {
     std::advance(task, random_.Between(0, waiting_.size() - 1));
     const auto removed =
         devices_[task->second.device]->tasks.Remove(reinterpret_cast<const void*>(task->first));
-    EXPECT_TRUE(removed && removed->payload == task->first);
+    EXPECT_TRUE(removed && server::NameOf<uint64_t>(*removed) == task->first);
     zones_->TellWaiting();
     waiting_.erase(task);
   }
@@ -165,7 +166,8 @@ class ReadersSimulation {
         while (device->running.size() < kLanes && device->tasks.MayStart()) {
           Tasks::Popped popped = device->tasks.Pop(now_);
           zones_->TellWaiting();
-          for (const Tasks::Entry& late : popped.expired) waiting_.erase(late.payload);
+          for (const Tasks::Entry& late : popped.expired)
+            waiting_.erase(server::NameOf<uint64_t>(late));
           if (!popped.started && popped.expired.empty()) break;
           is_done = false;
           if (popped.started) Start(device.get(), *std::move(popped.started));
@@ -178,7 +180,7 @@ class ReadersSimulation {
   }
 
   void Start(Device* device, Tasks::Started started) {
-    const auto task = waiting_.find(started.entry.payload);
+    const auto task = waiting_.find(server::NameOf<uint64_t>(started.entry));
     ASSERT_NE(task, waiting_.end()) << "started twice";
     Connection& connection = connections_[task->second.connection];
     waiting_.erase(task);

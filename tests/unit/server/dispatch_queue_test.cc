@@ -12,6 +12,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/server/named_task.h"
 
 namespace opserve::server {
 namespace {
@@ -21,11 +22,11 @@ using ::testing::IsEmpty;
 
 class DispatchQueueTest : public ::testing::Test {
  protected:
-  using Queue = DispatchQueue<std::string>;
+  using Queue = DispatchQueue;
 
   absl::Status Push(std::string name, uint32_t tenant, uint64_t bytes,
                     absl::Time deadline = absl::InfiniteFuture()) {
-    Queue::Entry entry{.payload = std::move(name),
+    Queue::Entry entry{.task = Named(std::move(name)),
                        .tenant = tenant,
                        .deadline = deadline,
                        .estimate = absl::Milliseconds(10),
@@ -38,15 +39,16 @@ class DispatchQueueTest : public ::testing::Test {
     while (queue_.MayStart()) {
       Queue::Popped popped = queue_.Pop(now_);
       if (!popped.started) break;
-      names.push_back(popped.started->entry.payload);
+      names.push_back(NameOf<std::string>(popped.started->entry));
       running_.push_back(std::move(*popped.started));
     }
     EXPECT_FALSE(queue_.MayStart()) << "it would be asked again and again";
     return names;
   }
   void End(const std::string& name) {
-    const auto found = std::find_if(running_.begin(), running_.end(),
-                                    [&](const auto& run) { return run.entry.payload == name; });
+    const auto found = std::find_if(running_.begin(), running_.end(), [&](const auto& run) {
+      return NameOf<std::string>(run.entry) == name;
+    });
     ASSERT_NE(found, running_.end());
     queue_.Ended(found->lease, absl::Milliseconds(10));
     running_.erase(found);
@@ -103,9 +105,9 @@ TEST_F(DispatchQueueTest, HandsOutWhatExpiredAndNeverStartsIt) {
   now_ += absl::Seconds(1);
   Queue::Popped popped = queue_.Pop(now_);
   ASSERT_EQ(popped.expired.size(), 1u);
-  EXPECT_EQ(popped.expired[0].payload, "late");
+  EXPECT_EQ(NameOf<std::string>(popped.expired[0]), "late");
   ASSERT_TRUE(popped.started.has_value());
-  EXPECT_EQ(popped.started->entry.payload, "fine");
+  EXPECT_EQ(NameOf<std::string>(popped.started->entry), "fine");
 }
 
 TEST_F(DispatchQueueTest, WhatComesBehindAnEntryWithoutRoomStartsWhenThatIsGone) {
@@ -113,7 +115,7 @@ TEST_F(DispatchQueueTest, WhatComesBehindAnEntryWithoutRoomStartsWhenThatIsGone)
     SCOPED_TRACE(expires);
     ASSERT_TRUE(Push("holder", 1, 500).ok());
     ASSERT_THAT(StartAll(), ElementsAre("holder"));
-    Queue::Entry large{.payload = "large",
+    Queue::Entry large{.task = Named(std::string("large")),
                        .key = this,
                        .tenant = 2,
                        .deadline = now_ + absl::Seconds(1),
@@ -144,7 +146,7 @@ TEST_F(DispatchQueueTest, AnUrgentEntryIsTriedBeforeOneWithoutRoom) {
 // Two queues get the same entries at random times: one starts those that find it empty at once, the
 // other has them wait first. They must agree on everything that can be seen of them.
 TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
-  using Queue = DispatchQueue<std::string>;
+  using Queue = DispatchQueue;
   std::mt19937_64 random(7);
   const auto below = [&random](uint64_t limit) { return random() % limit; };
   const FairQueueOptions options{.capacity_per_tenant = 3, .work_per_tenant = 100};
@@ -158,7 +160,7 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
   const auto run = [&running](std::optional<Queue::Started> a, std::optional<Queue::Started> b) {
     ASSERT_EQ(a.has_value(), b.has_value());
     if (!a) return;
-    ASSERT_EQ(a->entry.payload, b->entry.payload);
+    ASSERT_EQ(NameOf<std::string>(a->entry), NameOf<std::string>(b->entry));
     ASSERT_EQ(a->entry.arrival, b->entry.arrival);
     ASSERT_EQ(a->lease.charge.estimate, b->lease.charge.estimate);
     running.emplace_back(std::move(*a), std::move(*b));
@@ -182,13 +184,18 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
       continue;
     }
     Queue::Entry entry{
-        .payload = std::to_string(step),
+        .task = Named(std::to_string(step)),
         .tenant = static_cast<uint32_t>(below(4)),
         .deadline = below(4) == 0 ? now + absl::Microseconds(below(100)) : absl::InfiniteFuture(),
         .estimate = absl::Microseconds(below(100)),
         .work = below(110),
         .device_bytes = below(600)};
-    Queue::Entry same = entry;
+    Queue::Entry same{.task = Named(std::to_string(step)),
+                      .tenant = entry.tenant,
+                      .deadline = entry.deadline,
+                      .estimate = entry.estimate,
+                      .work = entry.work,
+                      .device_bytes = entry.device_bytes};
     const bool was_empty = direct.depth() == 0;
     const absl::Status pushed = through_order.Push(&same, now);
     if (was_empty) {
@@ -244,16 +251,16 @@ TEST_F(DispatchQueueTest, ChecksSettingsBeforeItChangesAny) {
 }
 
 TEST(DispatchQueuePayloadTest, NeedsOnlyBeMovable) {
-  DispatchQueue<std::unique_ptr<int>> queue({}, 1);
+  DispatchQueue queue({}, 1);
   const char keys[3] = {};
   for (int i = 0; i < 3; ++i) {
-    QueueEntry<std::unique_ptr<int>> entry{.payload = std::make_unique<int>(i), .key = &keys[i]};
+    QueueEntry entry{.task = Named(i), .key = &keys[i]};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
-    EXPECT_EQ(entry.payload, nullptr);
+    EXPECT_EQ(entry.task, nullptr);
   }
-  EXPECT_EQ(*queue.Remove(&keys[1])->payload, 1);
-  EXPECT_EQ(*queue.Pop(absl::UnixEpoch()).started->entry.payload, 0);
-  EXPECT_EQ(*queue.TakeAll().front().payload, 2);
+  EXPECT_EQ(NameOf<int>(*queue.Remove(&keys[1])), 1);
+  EXPECT_EQ(NameOf<int>(queue.Pop(absl::UnixEpoch()).started->entry), 0);
+  EXPECT_EQ(NameOf<int>(queue.TakeAll().front()), 2);
 }
 
 TEST_F(DispatchQueueTest, ForgetsATenantThatHasNothing) {

@@ -8,8 +8,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/scheduling/retry_pushback.h"
 #include "tests/seed.h"
 #include "tests/unit/server/error_detail.h"
+#include "tests/unit/server/named_task.h"
 
 namespace opserve::server {
 namespace {
@@ -17,14 +19,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-using NamedQueue = FairQueue<std::string>;
+using NamedQueue = FairQueue;
 
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
 absl::Time At(int seconds) { return kStart + absl::Seconds(seconds); }
 
 NamedQueue::Entry EntryOf(std::string name, uint32_t tenant = 1) {
-  return {.payload = std::move(name), .tenant = tenant, .estimate = absl::Milliseconds(10)};
+  return {.task = Named(std::move(name)), .tenant = tenant, .estimate = absl::Milliseconds(10)};
 }
 
 absl::Status Push(NamedQueue* queue, NamedQueue::Entry entry, int at = 0) {
@@ -33,7 +35,7 @@ absl::Status Push(NamedQueue* queue, NamedQueue::Entry entry, int at = 0) {
 
 std::vector<std::string> NamesOf(const std::vector<NamedQueue::Entry>& entries) {
   std::vector<std::string> names;
-  for (const NamedQueue::Entry& entry : entries) names.push_back(entry.payload);
+  for (const NamedQueue::Entry& entry : entries) names.push_back(NameOf<std::string>(entry));
   return names;
 }
 
@@ -42,7 +44,7 @@ std::vector<std::string> RunAll(NamedQueue* queue) {
   std::vector<std::string> names;
   while (queue->Next() != nullptr) {
     const NamedQueue::Started started = queue->PopNext();
-    names.push_back(started.entry.payload);
+    names.push_back(NameOf<std::string>(started.entry));
     queue->Ended(started.charge, started.entry.estimate);
   }
   return names;
@@ -122,7 +124,7 @@ TEST(FairQueueTest, RefusesBeyondItsBoundsAndLeavesTheEntry) {
   const absl::Status tenant_full = queue.Push(&third, At(0));
   EXPECT_EQ(tenant_full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(tenant_full), "tenant_queue_full");
-  EXPECT_EQ(third.payload, "a3");
+  EXPECT_EQ(NameOf<std::string>(third), "a3");
   EXPECT_TRUE(Push(&queue, EntryOf("b1", 2)).ok());
   const absl::Status full = Push(&queue, EntryOf("c1", 3));
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
@@ -193,7 +195,7 @@ TEST(FairQueueTest, RemovesByKey) {
   ASSERT_TRUE(Push(&queue, std::move(first)).ok());
   ASSERT_TRUE(Push(&queue, std::move(second)).ok());
   EXPECT_FALSE(queue.Remove(&unknown).has_value());
-  EXPECT_EQ(queue.Remove(&a)->payload, "a");
+  EXPECT_EQ(NameOf<std::string>(*queue.Remove(&a)), "a");
   EXPECT_FALSE(queue.Remove(&a).has_value());
   EXPECT_THAT(RunAll(&queue), ElementsAre("b"));
   EXPECT_FALSE(queue.Remove(&b).has_value());

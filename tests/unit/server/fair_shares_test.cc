@@ -8,11 +8,12 @@
 
 #include "gtest/gtest.h"
 #include "server/scheduling/fair_queue.h"
+#include "tests/unit/server/named_task.h"
 
 namespace opserve::server {
 namespace {
 
-using NumberedQueue = FairQueue<int>;
+using NumberedQueue = FairQueue;
 
 absl::Duration Ms(double ms) { return absl::Milliseconds(1) * ms; }
 
@@ -40,7 +41,7 @@ class Device {
   }
   void Push(uint32_t tenant, absl::Duration actual, absl::Duration estimate) {
     NumberedQueue::Entry entry{
-        .payload = static_cast<int>(costs_.size()), .tenant = tenant, .estimate = estimate};
+        .task = Named(static_cast<int>(costs_.size())), .tenant = tenant, .estimate = estimate};
     ASSERT_TRUE(queue_.Push(&entry, now_).ok());
     costs_.push_back(actual);
     Fill();
@@ -78,7 +79,7 @@ class Device {
   void Fill() {
     for (const Flood& flood : floods_) {
       while (queue_.depth(flood.tenant) < 8) {
-        NumberedQueue::Entry entry{.payload = static_cast<int>(costs_.size()),
+        NumberedQueue::Entry entry{.task = Named(static_cast<int>(costs_.size())),
                                    .tenant = flood.tenant,
                                    .estimate = flood.estimate};
         ASSERT_TRUE(queue_.Push(&entry, now_).ok());
@@ -87,7 +88,7 @@ class Device {
     }
     while (free_lanes_ > 0 && queue_.Next() != nullptr) {
       const NumberedQueue::Started started = queue_.PopNext();
-      const absl::Duration actual = costs_[started.entry.payload];
+      const absl::Duration actual = costs_[NameOf<int>(started.entry)];
       runs_.push_back({started.entry.tenant, now_, now_ + actual});
       running_.emplace(now_ + actual, std::make_pair(started.charge, actual));
       --free_lanes_;
@@ -213,7 +214,7 @@ TEST(FairSharesTest, ATenantWhoseQueueIsEmptyForAMomentKeepsItsShare) {
   std::map<uint32_t, absl::Duration> used;
   const std::map<uint32_t, absl::Duration> cost = {{1, Ms(10)}, {2, Ms(100)}};
   const auto push = [&](uint32_t tenant) {
-    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = cost.at(tenant)};
+    NumberedQueue::Entry entry{.task = nullptr, .tenant = tenant, .estimate = cost.at(tenant)};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
   };
   push(1);
@@ -231,7 +232,7 @@ TEST(FairSharesTest, ATenantWhoseQueueIsEmptyForAMomentKeepsItsShare) {
 TEST(FairSharesTest, ATenantThatReturnsDoesNotPayForOthersWrongEstimates) {
   NumberedQueue queue({});
   const auto push = [&](uint32_t tenant, absl::Duration estimate) {
-    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = estimate};
+    NumberedQueue::Entry entry{.task = nullptr, .tenant = tenant, .estimate = estimate};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
   };
   push(1, absl::Seconds(10));  // thought to be far longer than it is
@@ -282,7 +283,7 @@ TEST(FairSharesTest, LagSaysHowFarBehindATenantIs) {
   // One long execution of the first puts the second behind by its share of it.
   NumberedQueue queue({});
   for (const uint32_t tenant : {1, 2, 1, 2}) {
-    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = Ms(10)};
+    NumberedQueue::Entry entry{.task = nullptr, .tenant = tenant, .estimate = Ms(10)};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
   }
   const NumberedQueue::Started one = queue.PopNext();
@@ -299,7 +300,7 @@ TEST(FairSharesTest, LagSaysHowFarBehindATenantIs) {
 TEST(FairSharesTest, ATaskThatOutlastsItsEstimateCountsWhileItRuns) {
   NumberedQueue queue{{}};
   const auto push = [&](uint32_t tenant) {
-    NumberedQueue::Entry entry{.payload = 0, .tenant = tenant, .estimate = Ms(1)};
+    NumberedQueue::Entry entry{.task = nullptr, .tenant = tenant, .estimate = Ms(1)};
     ASSERT_TRUE(queue.Push(&entry, absl::UnixEpoch()).ok());
   };
   for (int i = 0; i < 10; ++i) {

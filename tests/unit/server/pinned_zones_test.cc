@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
 #include "server/scheduling/dispatch_queue.h"
+#include "tests/unit/server/named_task.h"
 
 namespace opserve::server {
 namespace {
@@ -219,7 +220,7 @@ TEST_F(PinnedZonesTest, AQueueThatIsGoneIsNotToldOfReaders) {
 // Two devices' queues, each with any number of lanes.
 class PinnedDispatchTest : public ::testing::Test {
  protected:
-  using Tasks = DispatchQueue<std::string>;
+  using Tasks = DispatchQueue;
   struct Device final : PinnedZones::Queue {
     explicit Device(PinnedZones* zones) : tasks({.capacity_per_tenant = 16}, 1000, zones, this) {}
     void PinnedMemoryMayFit(uint32_t tenant) override { tasks.PinnedMemoryMayFit(tenant); }
@@ -229,7 +230,7 @@ class PinnedDispatchTest : public ::testing::Test {
 
   absl::Status Push(Device* device, std::string name, uint32_t tenant, uint64_t pinned_bytes,
                     uint64_t device_bytes = 0, uint64_t connection = 0) {
-    Tasks::Entry entry{.payload = std::move(name),
+    Tasks::Entry entry{.task = Named(std::move(name)),
                        .key = device,
                        .tenant = tenant,
                        .estimate = absl::Milliseconds(10),
@@ -245,7 +246,7 @@ class PinnedDispatchTest : public ::testing::Test {
       Tasks::Popped popped = device->tasks.Pop(absl::UnixEpoch());
       zones_->TellWaiting();
       if (!popped.started) break;
-      names.push_back(popped.started->entry.payload);
+      names.push_back(NameOf<std::string>(popped.started->entry));
       running_.push_back(std::move(*popped.started));
     }
     EXPECT_FALSE(device->tasks.MayStart()) << "it would be asked again and again";
@@ -254,12 +255,13 @@ class PinnedDispatchTest : public ::testing::Test {
   // Its device time is over; its results are not sent.
   void End(Device* device, const std::string& name) {
     for (Tasks::Started& run : running_) {
-      if (run.entry.payload == name) device->tasks.Ended(run.lease, absl::Milliseconds(10));
+      if (NameOf<std::string>(run.entry) == name)
+        device->tasks.Ended(run.lease, absl::Milliseconds(10));
     }
   }
   void SendResults(const std::string& name) {
     for (Tasks::Started& run : running_) {
-      if (run.entry.payload == name) run.pinned = {};
+      if (NameOf<std::string>(run.entry) == name) run.pinned = {};
     }
   }
 
@@ -351,7 +353,7 @@ TEST_F(PinnedDispatchTest, WhatIsSetAsideCanBeRemovedAndExpires) {
   EXPECT_THAT(StartAll(&one_), ElementsAre("x1"));
   ASSERT_TRUE(Push(&one_, "removed", 9, 10, 0, /*connection=*/7).ok());
   EXPECT_THAT(StartAll(&one_), IsEmpty());
-  EXPECT_EQ(one_.tasks.Remove(&one_)->payload, "removed");
+  EXPECT_EQ(NameOf<std::string>(*one_.tasks.Remove(&one_)), "removed");
   EXPECT_EQ(one_.tasks.depth(), 0u);
 
   ASSERT_TRUE(Push(&one_, "x2", 9, 10, 0, /*connection=*/7).ok());
@@ -385,12 +387,13 @@ TEST_F(PinnedDispatchTest, ATenantThatWaitedGoesOnWithWhatWasSetAside) {
   ASSERT_TRUE(Push(&one_, "x1", 9, 90, 0, /*connection=*/7).ok());
   EXPECT_THAT(StartAll(&two_), ElementsAre("y1"));
   EXPECT_THAT(StartAll(&one_), ElementsAre("x1"));
-  Tasks::Entry aside{.payload = "x2", .tenant = 9, .pinned_bytes = 20, .connection = 7};
+  Tasks::Entry aside{
+      .task = Named(std::string("x2")), .tenant = 9, .pinned_bytes = 20, .connection = 7};
   ASSERT_TRUE(one_.tasks.Push(&aside, absl::UnixEpoch()).ok());
   EXPECT_THAT(StartAll(&one_), IsEmpty()) << "connection 7 has 90 of 100 already";
   ASSERT_TRUE(Push(&one_, "z1", 9, 100, 0, /*connection=*/6).ok());
   EXPECT_THAT(StartAll(&one_), IsEmpty()) << "the tenant has 390 of 400 already";
-  EXPECT_EQ(one_.tasks.Remove(&one_)->payload, "z1");
+  EXPECT_EQ(NameOf<std::string>(*one_.tasks.Remove(&one_)), "z1");
   SendResults("x1");
   EXPECT_THAT(StartAll(&one_), ElementsAre("x2"));
 }
