@@ -27,7 +27,7 @@ PAGES = {
     "ops/host_cann/FUNCTIONS.md": "FUNCTIONS.md",
     "proto/API.md": "PROTOCOL.md",
     "proto/SESSION.md": "SESSION.md",
-    "server/rpc/inference/README.md": "INFERENCE.md",
+    "server/kserve/README.md": "INFERENCE.md",
 }
 
 # Other files and folders, from share/doc/opserve.

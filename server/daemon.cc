@@ -611,7 +611,7 @@ std::vector<prometheus::MetricFamily> Daemon::CollectMetrics() const {
   grpc_->sessions().Collect(&families);
   add(CollectResidentMetrics(*residents_, *scheduler_, *mover_));
   add(CollectPreparedMetrics(*prepared_));
-  add(CollectBoundMetrics(grpc_->bound_programs()));
+  add(CollectBoundMetrics(grpc_->known_requests()));
   add(CollectProcessMetrics());
   std::vector<ListenerConnections> listeners = {{"unix", grpc_->acceptor().unix_counters()},
                                                 {"tcp", grpc_->acceptor().tcp_counters()}};

@@ -23,9 +23,9 @@
 #include "server/diagnosis/pack_trial.h"
 #include "server/diagnosis/self_test.h"
 #include "server/execution/operator_pack.h"
+#include "server/grpc/grpc_log.h"
+#include "server/listeners/grpc_server.h"
 #include "server/observability/log.h"
-#include "server/rpc/grpc_log.h"
-#include "server/rpc/grpc_server.h"
 #include "server/telemetry/service_manager.h"
 
 namespace opserve::server {

@@ -172,7 +172,7 @@ struct SetValue {
 };
 
 // Operators have few attributes; a search in order is as fast as a map.
-absl::StatusOr<size_t> IndexOf(const OperatorDescriptor& descriptor, const std::string& name) {
+absl::StatusOr<size_t> IndexOf(const OperatorDescriptor& descriptor, absl::string_view name) {
   const auto& attributes = descriptor.attributes;
   size_t index = 0;
   while (index < attributes.size() && attributes[index].name != name) ++index;
@@ -188,21 +188,20 @@ absl::StatusOr<size_t> IndexOf(const OperatorDescriptor& descriptor, const std::
 
 }  // namespace
 
-absl::StatusOr<AttributeValues> ResolveAttributes(
-    const OperatorDescriptor& descriptor,
-    const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& given) {
+absl::StatusOr<AttributeValues> ResolveAttributes(const OperatorDescriptor& descriptor,
+                                                  absl::Span<const GivenAttribute> given) {
   AttributeValues values;
   for (const AttributeDescriptor& attribute : descriptor.attributes) {
     values.push_back(attribute.default_value);
   }
   // Beside the values: a default and a given value may be equal.
   absl::InlinedVector<bool, 4> is_given(values.size(), false);
-  for (const v1::NamedAttribute& named : given) {
-    OPSERVE_ASSIGN_OR_RETURN(const size_t index, IndexOf(descriptor, named.name()));
-    if (is_given[index]) return InvalidCall(descriptor.name, named.name(), "given twice");
+  for (const GivenAttribute& named : given) {
+    OPSERVE_ASSIGN_OR_RETURN(const size_t index, IndexOf(descriptor, named.name));
+    if (is_given[index]) return InvalidCall(descriptor.name, named.name, "given twice");
     is_given[index] = true;
     OPSERVE_RETURN_IF_ERROR(
-        ResolveValue(descriptor.name, descriptor.attributes[index], named.value(), &values[index]));
+        ResolveValue(descriptor.name, descriptor.attributes[index], *named.value, &values[index]));
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (is_given[i] || !descriptor.attributes[i].is_required()) continue;
@@ -212,10 +211,10 @@ absl::StatusOr<AttributeValues> ResolveAttributes(
   return values;
 }
 
-absl::Status ChangeAttribute(const OperatorDescriptor& descriptor,
-                             const v1::NamedAttribute& changed, AttributeValues* values) {
-  OPSERVE_ASSIGN_OR_RETURN(const size_t index, IndexOf(descriptor, changed.name()));
-  return ResolveValue(descriptor.name, descriptor.attributes[index], changed.value(),
+absl::Status ChangeAttribute(const OperatorDescriptor& descriptor, const GivenAttribute& changed,
+                             AttributeValues* values) {
+  OPSERVE_ASSIGN_OR_RETURN(const size_t index, IndexOf(descriptor, changed.name));
+  return ResolveValue(descriptor.name, descriptor.attributes[index], *changed.value,
                       &(*values)[index]);
 }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
@@ -12,9 +14,40 @@
 #include "google/protobuf/wire_format_lite.h"
 
 namespace opserve::codec {
+
+// Bytes of a message that were put together: where they lie behind each other in a slice, as they
+// mostly do, in place.
+class HeaderBytes {
+ public:
+  void Append(absl::string_view bytes);  // which stay where they are
+  void AppendCopy(absl::string_view bytes);
+  absl::string_view bytes() const { return copied_.empty() ? in_place_ : copied_; }
+
+ private:
+  absl::string_view in_place_;
+  std::string copied_;  // not empty: all of them
+};
+
+void HeaderBytes::Append(absl::string_view bytes) {
+  if (copied_.empty() && bytes.data() == in_place_.data() + in_place_.size()) {
+    in_place_ = absl::string_view(in_place_.data(), in_place_.size() + bytes.size());
+  } else if (copied_.empty() && in_place_.empty()) {
+    in_place_ = bytes;
+  } else {
+    AppendCopy(bytes);
+  }
+}
+
+void HeaderBytes::AppendCopy(absl::string_view bytes) {
+  if (copied_.empty()) copied_.assign(in_place_.data(), in_place_.size());
+  copied_.append(bytes.data(), bytes.size());
+}
+
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
+
+using Payloads = absl::InlinedVector<Payload, 4>;  // most requests have no more
 
 uint32_t BytesTag(uint32_t field) {
   return WireFormatLite::MakeTag(static_cast<int>(field),
@@ -150,7 +183,7 @@ bool CopyValue(SliceCursor& cursor, WireFormatLite::WireType type) {
 }
 
 absl::Status SplitFields(SliceCursor& cursor, uint32_t payloads_field, size_t max_payloads,
-                         size_t* header_fields, std::vector<Payload>* payloads) {
+                         size_t* header_fields, Payloads* payloads) {
   const uint32_t payload_tag = BytesTag(payloads_field);
   int group_depth = 0;
   while (!cursor.AtEnd()) {
@@ -258,6 +291,20 @@ size_t PayloadMessageBytes(size_t header_bytes, absl::Span<const grpc::Slice> pa
   return bytes;
 }
 
+// In one place of the heap, where they stay when the message moves.
+struct PayloadMessage::Parts {
+  Slices slices;
+  std::vector<std::unique_ptr<char[]>> added;
+  HeaderBytes header;
+  size_t header_fields = 0;
+  Payloads payloads;
+};
+
+PayloadMessage::PayloadMessage() : parts_(std::make_unique<Parts>()) {}
+PayloadMessage::PayloadMessage(PayloadMessage&& other) noexcept = default;
+PayloadMessage& PayloadMessage::operator=(PayloadMessage&& other) noexcept = default;
+PayloadMessage::~PayloadMessage() = default;
+
 absl::StatusOr<PayloadMessage> PayloadMessage::Split(const grpc::ByteBuffer& buffer,
                                                      size_t max_payloads, uint32_t payloads_field) {
   Slices slices;
@@ -269,11 +316,11 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices&& slices, size_t max
                                                      uint32_t payloads_field) {
   PayloadMessage message;
   // The message keeps the slices, into which its payloads point.
-  message.slices_.assign(std::move_iterator(slices.begin()), std::move_iterator(slices.end()));
-  message.payloads_.reserve(4);  // most requests have no more
-  SliceCursor cursor(message.slices_, &message.header_);
-  if (absl::Status status = SplitFields(cursor, payloads_field, max_payloads,
-                                        &message.header_fields_, &message.payloads_);
+  Parts& parts = *message.parts_;
+  parts.slices = std::move(slices);
+  SliceCursor cursor(parts.slices, &parts.header);
+  if (absl::Status status =
+          SplitFields(cursor, payloads_field, max_payloads, &parts.header_fields, &parts.payloads);
       !status.ok()) {
     return status;
   }
@@ -282,42 +329,34 @@ absl::StatusOr<PayloadMessage> PayloadMessage::Split(Slices&& slices, size_t max
 
 PayloadMessage PayloadMessage::OfPayload(Slices&& bytes) {
   PayloadMessage message;
-  message.slices_.assign(std::move_iterator(bytes.begin()), std::move_iterator(bytes.end()));
-  Payload& payload = message.payloads_.emplace_back();
-  for (const grpc::Slice& slice : message.slices_) {
+  Parts& parts = *message.parts_;
+  parts.slices = std::move(bytes);
+  Payload& payload = parts.payloads.emplace_back();
+  for (const grpc::Slice& slice : parts.slices) {
     payload.size += slice.size();
     payload.pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
   return message;
 }
 
+absl::Span<const Payload> PayloadMessage::payloads() const { return parts_->payloads; }
+
+absl::string_view PayloadMessage::header() const { return parts_->header.bytes(); }
+
+size_t PayloadMessage::header_fields() const { return parts_->header_fields; }
+
 absl::Status PayloadMessage::ParseHeader(google::protobuf::MessageLite* header) const {
-  const absl::string_view bytes = header_.bytes();
+  const absl::string_view bytes = parts_->header.bytes();
   if (!header->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Malformed(absl::StrCat("not a ", header->GetTypeName()));
   }
   return absl::OkStatus();
 }
 
-void HeaderBytes::Append(absl::string_view bytes) {
-  if (copied_.empty() && bytes.data() == in_place_.data() + in_place_.size()) {
-    in_place_ = absl::string_view(in_place_.data(), in_place_.size() + bytes.size());
-  } else if (copied_.empty() && in_place_.empty()) {
-    in_place_ = bytes;
-  } else {
-    AppendCopy(bytes);
-  }
-}
-
-void HeaderBytes::AppendCopy(absl::string_view bytes) {
-  if (copied_.empty()) copied_.assign(in_place_.data(), in_place_.size());
-  copied_.append(bytes.data(), bytes.size());
-}
-
 char* PayloadMessage::AddPayload(size_t size) {
   // In memory of its own, which stays where it is when more payloads are added.
-  char* const bytes = added_.emplace_back(new char[size]).get();
-  Payload& payload = payloads_.emplace_back();
+  char* const bytes = parts_->added.emplace_back(new char[size]).get();
+  Payload& payload = parts_->payloads.emplace_back();
   payload.size = size;
   if (size > 0) payload.pieces.push_back({bytes, size});
   return bytes;

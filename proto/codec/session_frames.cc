@@ -18,11 +18,6 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 // Of SessionMessage.frames: field 1, which has a length.
 constexpr uint8_t kFramesTag = (1 << 3) | 2;
 constexpr size_t kMostVarintBytes = 10;
-// A reference to a slice costs about as much as the copy of so many bytes. At least those of a
-// message that is made in one piece (IsMerged): small results do not stay in their buffers until a
-// slow reader has taken them.
-constexpr size_t kMostCopiedBytes = 8192;
-
 // Of those that are copied.
 size_t CopiedBytes(absl::Span<const grpc::Slice> slices) {
   size_t bytes = 0;

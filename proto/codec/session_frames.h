@@ -113,6 +113,11 @@ std::string WriteRequestStart(const RequestStart& start);
 std::string WritePayloadSizes(absl::Span<const uint64_t> sizes);
 std::string WriteCredit(uint64_t bytes);
 
+// FrameWriter copies slices of at most so many bytes, at once. A reference to a slice costs about
+// as much as the copy of so many bytes. At least those of a message that is made in one piece
+// (IsMerged): small results do not stay in their buffers until a slow reader has taken them.
+inline constexpr size_t kMostCopiedBytes = 8192;
+
 // Makes a SessionMessage of frames. Small bodies are copied together, large ones referred to. Not
 // thread-safe.
 class FrameWriter {

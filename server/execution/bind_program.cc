@@ -34,12 +34,11 @@ absl::Status InvalidRange(absl::string_view problem) {
   return MakeError(Reason::kShmInvalid, problem);
 }
 
-absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRange& range,
-                            Dtype dtype) {
+absl::Status CheckAlignment(const SharedRegion& region, const MemoryRange& range, Dtype dtype) {
   if (!region.is_mapped()) return absl::OkStatus();  // nobody computes in it
   const auto element_bytes = static_cast<uint64_t>(DtypeBytes(dtype));
-  if (range.offset() % element_bytes == 0) return absl::OkStatus();
-  return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset(),
+  if (range.offset % element_bytes == 0) return absl::OkStatus();
+  return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset,
                                    ", must be a multiple of ", element_bytes, " for ",
                                    DtypeName(dtype)));
 }
@@ -47,7 +46,7 @@ absl::Status CheckAlignment(const SharedRegion& region, const v1::SharedMemoryRa
 // Binds the invocations of one request in order.
 class Binder {
  public:
-  Binder(const v1::ExecuteRequest& request, absl::Span<const uint64_t> payload_bytes,
+  Binder(const ProgramRequest& request, absl::Span<const uint64_t> payload_bytes,
          absl::Span<const std::shared_ptr<ResidentTensor>> apart,
          absl::Span<const ProgramInput> inputs, const OperatorTable& operators,
          const ProgramLimits& limits, ResidentLookup find_resident, RegionLookup find_region)
@@ -65,10 +64,10 @@ class Binder {
   // The order matters: payloads are counted before invocations refer to them, results refer to
   // invocations, and the memory is known only when every tensor has its last reader.
   absl::StatusOr<ProgramCall> Bind() {
-    if (request_.invocations().empty()) return InvalidCall("", "invocations", "there is none");
-    if (static_cast<uint32_t>(request_.invocations_size()) > limits_.max_invocations) {
+    if (request_.invocations.empty()) return InvalidCall("", "invocations", "there is none");
+    if (request_.invocations.size() > limits_.max_invocations) {
       return TooLarge("", "invocations",
-                      absl::StrCat(request_.invocations_size(), " given, at most ",
+                      absl::StrCat(request_.invocations.size(), " given, at most ",
                                    limits_.max_invocations, " allowed"));
     }
     for (size_t i = 0; i < payload_bytes_.size(); ++i) {
@@ -77,8 +76,8 @@ class Binder {
     // The first of the resident ones, so that BindPayload knows their places.
     for (const std::shared_ptr<ResidentTensor>& tensor : apart_) AddResident(tensor, "");
     OPSERVE_RETURN_IF_ERROR(PlaceInputs());
-    program_.invocations.reserve(static_cast<size_t>(request_.invocations_size()));
-    for (const v1::Invocation& invocation : request_.invocations()) {
+    program_.invocations.reserve(request_.invocations.size());
+    for (const GivenInvocation& invocation : request_.invocations) {
       if (absl::Status status = BindInvocation(invocation); !status.ok()) {
         return AtPlace({.invocation = program_.invocations.size()}, std::move(status));
       }
@@ -135,9 +134,9 @@ class Binder {
     return absl::OkStatus();
   }
 
-  uint32_t AddResident(std::shared_ptr<ResidentTensor> tensor, const std::string& handle) {
+  uint32_t AddResident(std::shared_ptr<ResidentTensor> tensor, absl::string_view handle) {
     program_.residents.emplace_back();
-    call_.residents.push_back({.tensor = std::move(tensor), .handle = handle});
+    call_.residents.push_back({.tensor = std::move(tensor), .handle = std::string(handle)});
     last_uses_.emplace_back();
     return static_cast<uint32_t>(program_.residents.size() - 1);
   }
@@ -169,18 +168,18 @@ class Binder {
     return server::CountInput(limits_, argument, bytes, &program_);
   }
 
-  absl::Status BindInvocation(const v1::Invocation& invocation) {
+  absl::Status BindInvocation(const GivenInvocation& invocation) {
     BoundInvocation bound;
-    bound.op = operators_.Find(invocation.operator_());
+    bound.op = operators_.Find(invocation.operator_name);
     if (bound.op == nullptr) {
-      return InvalidCall(invocation.operator_(), "",
+      return InvalidCall(invocation.operator_name, "",
                          absl::StrCat("no such operator; ListOperators lists them"));
     }
     const catalog::OperatorDescriptor& descriptor = *bound.op->descriptor;
     // Attributes and inputs come first: the operator's rules derive the outputs from them.
     OPSERVE_RETURN_IF_ERROR(bound.op->CheckAvailable());
     OPSERVE_ASSIGN_OR_RETURN(bound.attributes,
-                             catalog::ResolveAttributes(descriptor, invocation.attributes()));
+                             catalog::ResolveAttributes(descriptor, invocation.attributes));
     OPSERVE_RETURN_IF_ERROR(BindInputs(invocation, descriptor, &bound));
     absl::InlinedVector<bool, 4> wanted;
     absl::InlinedVector<std::optional<aclDataType>, 4> asked;
@@ -206,9 +205,9 @@ class Binder {
     return absl::OkStatus();
   }
 
-  absl::Status BindInputs(const v1::Invocation& invocation,
+  absl::Status BindInputs(const GivenInvocation& invocation,
                           const catalog::OperatorDescriptor& descriptor, BoundInvocation* bound) {
-    absl::InlinedVector<const v1::NamedTensor*, 3> given;
+    absl::InlinedVector<const GivenInput*, 3> given;
     OPSERVE_RETURN_IF_ERROR(OrderInputs(invocation, descriptor, &given));
     for (size_t i = 0; i < given.size(); ++i) {
       const catalog::InputDescriptor& input = descriptor.inputs[i];
@@ -224,32 +223,33 @@ class Binder {
   }
 
   // The tensor of an input, or those of a list.
-  absl::Status BindInput(const v1::NamedTensor& given,
-                         const catalog::OperatorDescriptor& descriptor,
+  absl::Status BindInput(const GivenInput& given, const catalog::OperatorDescriptor& descriptor,
                          const catalog::InputDescriptor& input, BoundInvocation* bound) {
     if (!input.is_list) {
-      if (given.has_list()) {
+      if (given.has_list) {
         return InvalidCall(descriptor.name, input.name, "is a list, must be one tensor");
       }
-      return BindElement(given.tensor(), descriptor, input, input.name, bound);
+      // Without a tensor it is one without a storage.
+      if (!given.has_tensor) return BindElement({}, descriptor, input, input.name, bound);
+      return BindElement(given.tensors.front(), descriptor, input, input.name, bound);
     }
-    if (given.has_tensor()) {
+    if (given.has_tensor) {
       return InvalidCall(descriptor.name, input.name, "is one tensor, must be a list of them");
     }
-    const auto& tensors = given.list().tensors();
+    const auto& tensors = given.tensors;
     if (tensors.size() > catalog::kMaxListLength) {
       return TooLarge(descriptor.name, input.name,
                       absl::StrCat("has ", tensors.size(), " tensors, at most ",
                                    catalog::kMaxListLength, " allowed"));
     }
-    for (int i = 0; i < tensors.size(); ++i) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
       OPSERVE_RETURN_IF_ERROR(
           BindElement(tensors[i], descriptor, input, absl::StrCat(input.name, ".", i), bound));
     }
     return absl::OkStatus();
   }
 
-  absl::Status BindElement(const v1::Tensor& tensor, const catalog::OperatorDescriptor& descriptor,
+  absl::Status BindElement(const GivenTensor& tensor, const catalog::OperatorDescriptor& descriptor,
                            const catalog::InputDescriptor& input, absl::string_view name,
                            BoundInvocation* bound) {
     BoundInput element;
@@ -285,32 +285,22 @@ class Binder {
   }
 
   // Errors of the following do not name operator and argument: the caller does.
-  absl::Status BindTensor(const v1::Tensor& tensor, BoundInput* bound) {
-    switch (tensor.storage_case()) {
-      case v1::Tensor::kPayload:
-        return BindPayload(tensor, bound);
-      case v1::Tensor::kInvocationOutput:
-        return BindInvocationOutput(tensor, bound);
-      case v1::Tensor::kResidentTensor:
-        return BindResident(tensor, bound);
-      case v1::Tensor::kSharedMemory:
-        return BindShared(tensor, bound);
-      case v1::Tensor::kLiteral:
-        return BindLiteral(tensor, bound);
-      case v1::Tensor::kProgramInput:
-        return BindProgramInput(tensor, bound);
-      // Or a storage of a newer release, which this one cannot know.
-      case v1::Tensor::STORAGE_NOT_SET:
-        break;
-    }
+  absl::Status BindTensor(const GivenTensor& tensor, BoundInput* bound) {
+    return std::visit([&](const auto& storage) { return BindStorage(storage, tensor, bound); },
+                      tensor.storage);
+  }
+
+  static absl::Status BindStorage(std::monostate, const GivenTensor& /*tensor*/,
+                                  BoundInput* /*bound*/) {
     return absl::InvalidArgumentError(
         "has no storage: set payload, invocation_output, resident_tensor, shared_memory, "
         "literal or program_input");
   }
 
-  absl::Status BindPayload(const v1::Tensor& tensor, BoundInput* bound) {
+  absl::Status BindStorage(const PayloadStorage& storage, const GivenTensor& tensor,
+                           BoundInput* bound) {
     OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
-    const uint32_t payload = tensor.payload();
+    const uint32_t payload = storage.payload;
     bound->source = PayloadSource{payload};
     if (payload >= payload_bytes_.size()) {
       return absl::InvalidArgumentError(
@@ -321,12 +311,13 @@ class Binder {
     return CheckStorage(absl::StrCat("payload ", payload), payload_bytes_[payload], tensor, *bound);
   }
 
-  absl::Status BindResident(const v1::Tensor& tensor, BoundInput* bound) {
-    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, FindResident(tensor.resident_tensor()));
+  absl::Status BindStorage(const ResidentStorage& storage, const GivenTensor& tensor,
+                           BoundInput* bound) {
+    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, FindResident(storage.handle));
     return BindResidentAt(index, "resident tensor", tensor, bound);
   }
 
-  absl::Status BindResidentAt(uint32_t index, absl::string_view kind, const v1::Tensor& tensor,
+  absl::Status BindResidentAt(uint32_t index, absl::string_view kind, const GivenTensor& tensor,
                               BoundInput* bound) {
     UseResident(index, bound);
     return ReadViewOf(SpecOfResident(index), kind, tensor, bound);
@@ -342,9 +333,10 @@ class Binder {
     last.invocation = now;
   }
 
-  absl::Status BindProgramInput(const v1::Tensor& tensor, BoundInput* bound) {
+  absl::Status BindStorage(const InputStorage& storage, const GivenTensor& tensor,
+                           BoundInput* bound) {
     constexpr absl::string_view kKind = "program's input";
-    const uint32_t number = tensor.program_input();
+    const uint32_t number = storage.input;
     OPSERVE_RETURN_IF_ERROR(CheckInput(number));
     input_is_used_[number] = true;
     const uint32_t place = input_places_[number];
@@ -362,13 +354,14 @@ class Binder {
     return ReadViewOf(inputs_[number].spec, kKind, tensor, bound);
   }
 
-  absl::Status BindLiteral(const v1::Tensor& tensor, BoundInput* bound) {
+  absl::Status BindStorage(const LiteralStorage& storage, const GivenTensor& tensor,
+                           BoundInput* bound) {
     // For scalars and small tables: a literal is copied once more than a payload, and a prepared
     // program keeps it.
     constexpr size_t kMostBytes = 4096;
     constexpr size_t kAlignment = 64;
     OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
-    const std::string& bytes = tensor.literal();
+    const absl::string_view bytes = storage.bytes;
     if (bytes.size() > kMostBytes) {
       return absl::InvalidArgumentError(absl::StrCat("the literal has ", bytes.size(),
                                                      " bytes, at most ", kMostBytes,
@@ -379,13 +372,13 @@ class Binder {
     std::string& literals = program_.literals;
     literals.resize((literals.size() + kAlignment - 1) / kAlignment * kAlignment);
     bound->source = LiteralSource{literals.size()};
-    literals += bytes;
+    absl::StrAppend(&literals, bytes);
     return CountInput("literal", bytes.size());
   }
 
   // Whether a storage of `actual` bytes is right for the view of `tensor`.
   static absl::Status CheckStorage(absl::string_view storage, uint64_t actual,
-                                   const v1::Tensor& tensor, const BoundInput& bound) {
+                                   const GivenTensor& tensor, const BoundInput& bound) {
     const uint64_t needed = StorageBytes(bound);
     // A plain tensor fills its storage, so that a wrong shape is noticed. A view may use part of
     // it.
@@ -395,9 +388,8 @@ class Binder {
         ShapeText(bound.spec.shape), " takes ", IsPlain(tensor) ? "" : "at least ", needed));
   }
 
-  absl::Status BindShared(const v1::Tensor& tensor, BoundInput* bound) {
+  absl::Status BindStorage(const MemoryRange& range, const GivenTensor& tensor, BoundInput* bound) {
     OPSERVE_RETURN_IF_ERROR(ReadView(tensor, bound));
-    const v1::SharedMemoryRange& range = tensor.shared_memory();
     OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, StorageBytes(*bound), IsPlain(tensor)));
     auto& windows = call_.windows;
     const auto [known, is_new] =
@@ -409,34 +401,33 @@ class Binder {
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
                              WindowIn(std::move(region), range, bound->spec.dtype));
-    OPSERVE_RETURN_IF_ERROR(CountInput("shared memory", range.size()));
-    shared_inputs_.Add(window.region->PartOf(range.offset(), range.size()));
-    program_.windows.push_back({.bytes = range.size()});
+    OPSERVE_RETURN_IF_ERROR(CountInput("shared memory", range.size));
+    shared_inputs_.Add(window.region->PartOf(range.offset, range.size));
+    program_.windows.push_back({.bytes = range.size});
     windows.push_back(std::move(window));
     return absl::OkStatus();
   }
 
   using RangeKey = std::tuple<absl::string_view, uint64_t, uint64_t, uint64_t>;
-  // Equal for the same range; refers to the message.
-  static RangeKey KeyOf(const v1::SharedMemoryRange& range) {
-    return {range.connection(), range.region(), range.offset(), range.size()};
+  // Equal for the same range; refers to the request.
+  static RangeKey KeyOf(const MemoryRange& range) {
+    return {range.connection, range.region, range.offset, range.size};
   }
 
-  static absl::Status RangeTooSmall(const v1::SharedMemoryRange& range, uint64_t needed) {
+  static absl::Status RangeTooSmall(const MemoryRange& range, uint64_t needed) {
     return MakeError(Reason::kShmInvalid, absl::StatusCode::kOutOfRange,
-                     absl::StrCat("the shared memory for the result has ", range.size(),
+                     absl::StrCat("the shared memory for the result has ", range.size,
                                   " bytes; it should be at least ", needed, " bytes"));
   }
 
-  static absl::Status CheckRangeSize(const v1::SharedMemoryRange& range, uint64_t needed,
-                                     bool is_exact) {
-    if (is_exact ? range.size() == needed : range.size() >= needed) return absl::OkStatus();
-    return InvalidRange(absl::StrCat("the range of shared memory has ", range.size(),
+  static absl::Status CheckRangeSize(const MemoryRange& range, uint64_t needed, bool is_exact) {
+    if (is_exact ? range.size == needed : range.size >= needed) return absl::OkStatus();
+    return InvalidRange(absl::StrCat("the range of shared memory has ", range.size,
                                      " bytes; the tensor takes ", is_exact ? "" : "at least ",
                                      needed));
   }
 
-  absl::StatusOr<uint32_t> FindResident(const std::string& handle) {
+  absl::StatusOr<uint32_t> FindResident(absl::string_view handle) {
     if (auto known = resident_of_handle_.find(handle); known != resident_of_handle_.end()) {
       return known->second;
     }
@@ -449,10 +440,10 @@ class Binder {
     return index;
   }
 
-  absl::Status BindInvocationOutput(const v1::Tensor& tensor, BoundInput* bound) {
-    const v1::InvocationOutput& output = tensor.invocation_output();
+  absl::Status BindStorage(const OutputStorage& storage, const GivenTensor& tensor,
+                           BoundInput* bound) {
     OPSERVE_ASSIGN_OR_RETURN(const OutputRef source,
-                             FindOutput(output.invocation(), output.output()));
+                             FindOutput(storage.invocation, storage.output));
     BoundOutput& produced = OutputOf(source);
     // Invocations are bound in order, so the last one to set this is the last reader.
     produced.last_reader = static_cast<uint32_t>(program_.invocations.size());
@@ -465,7 +456,7 @@ class Binder {
   }
 
   // Resolves an output among the invocations bound so far.
-  absl::StatusOr<OutputRef> FindOutput(uint32_t invocation, const std::string& name) const {
+  absl::StatusOr<OutputRef> FindOutput(uint32_t invocation, absl::string_view name) const {
     // References go backwards only. So the order of the invocations is an order of execution, and
     // no cycle can be written.
     if (invocation >= program_.invocations.size()) {
@@ -486,12 +477,12 @@ class Binder {
   }
 
   absl::Status BindResults() {
-    for (const v1::WantedResult& result : request_.results()) {
-      const auto source = FindOutput(result.invocation(), result.output());
+    for (const GivenResult& result : request_.results) {
+      const auto source = FindOutput(result.invocation, result.output);
       if (!source.ok()) return InvalidCall("", "results", source.status().message());
       BoundOutput& output = OutputOf(*source);
       // An output may travel and stay as well, but each only once.
-      const bool is_kept = result.has_keep() || result.has_replace();
+      const bool is_kept = result.lease || result.replaced;
       if (is_kept ? output.kept.has_value() : output.is_result) {
         return InvalidCall("", "results",
                            absl::StrCat("an output of invocation ", source->invocation, " is ",
@@ -503,8 +494,8 @@ class Binder {
         status = BindKept(result, *source);
       } else {
         output.is_result = true;
-        if (result.has_shared_memory()) {
-          status = BindDestination(result.shared_memory(), *source);
+        if (result.range) {
+          status = BindDestination(*result.range, *source);
         }
       }
       // An output has one address (ProgramRun::OutputAddress): that of the kept memory, or that of
@@ -530,33 +521,31 @@ class Binder {
   }
 
   // Lets the output `source` stay on the device.
-  absl::Status BindKept(const v1::WantedResult& result, const OutputRef& source) {
-    if (result.has_shared_memory() || (result.has_keep() && result.has_replace())) {
+  absl::Status BindKept(const GivenResult& result, const OutputRef& source) {
+    if (result.range || (result.lease && result.replaced)) {
       return absl::InvalidArgumentError("set one of shared_memory, keep and replace");
     }
     BoundOutput& output = OutputOf(source);
     output.kept = static_cast<uint32_t>(program_.kept.size());
     KeptOutput& kept = program_.kept.emplace_back(KeptOutput{.source = source});
-    if (result.has_keep()) {
-      const google::protobuf::Duration& lease = result.keep().lease();
-      kept.lease = absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos());
+    if (result.lease) {
+      kept.lease = *result.lease;
       if (kept.lease >= absl::ZeroDuration()) return absl::OkStatus();
       return absl::InvalidArgumentError("the lease is negative");
     }
-    const v1::ReplaceTensor& replace = result.replace();
-    if (replace.has_program_input() && !replace.handle().empty()) {
+    const GivenReplacement& replace = *result.replaced;
+    if (replace.input && !replace.handle.empty()) {
       return absl::InvalidArgumentError("set one of handle and program_input");
     }
-    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, replace.has_program_input()
-                                                       ? ResidentInput(replace.program_input())
-                                                       : FindResident(replace.handle()));
+    OPSERVE_ASSIGN_OR_RETURN(const uint32_t index, replace.input ? ResidentInput(*replace.input)
+                                                                 : FindResident(replace.handle));
     kept.replaced = index;
     ResidentUse& use = program_.residents[index];
     if (use.is_replaced) {
       return absl::InvalidArgumentError("the resident tensor is replaced twice");
     }
     use.is_replaced = true;
-    if (replace.has_version()) call_.residents[index].version = replace.version();
+    call_.residents[index].version = replace.version;
     // Calls that wait for the tensor were checked against its spec, so the spec must stay.
     const TensorSpec& spec = SpecOfResident(index);
     if (spec == output.spec) return absl::OkStatus();
@@ -567,7 +556,7 @@ class Binder {
   }
 
   absl::Status BindDonated() {
-    for (const std::string& handle : request_.donated()) {
+    for (const absl::string_view handle : request_.donated) {
       const auto known = resident_of_handle_.find(handle);
       if (known == resident_of_handle_.end()) {
         // An unknown handle gets the answer of the lookup; a known one is a mistake of its own.
@@ -576,7 +565,7 @@ class Binder {
       }
       OPSERVE_RETURN_IF_ERROR(Donate(known->second));
     }
-    for (const uint32_t input : request_.donated_inputs()) {
+    for (const uint32_t input : request_.donated_inputs) {
       const absl::StatusOr<uint32_t> resident = ResidentInput(input);
       if (!resident.ok()) return InvalidCall("", "donated_inputs", resident.status().message());
       OPSERVE_RETURN_IF_ERROR(Donate(*resident));
@@ -615,7 +604,7 @@ class Binder {
   }
 
   // Lets the output `source` go to `range`.
-  absl::Status BindDestination(const v1::SharedMemoryRange& range, const OutputRef& source) {
+  absl::Status BindDestination(const MemoryRange& range, const OutputRef& source) {
     BoundOutput& output = OutputOf(source);
     const auto bytes = static_cast<uint64_t>(NumBytes(output.spec));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
@@ -623,19 +612,19 @@ class Binder {
     // more room than the result takes.
     if (region->is_mapped()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
-    } else if (range.size() < bytes) {
+    } else if (range.size < bytes) {
       return RangeTooSmall(range, bytes);
     }
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
                              WindowIn(std::move(region), range, output.spec.dtype));
-    window.range.set_size(bytes);  // a region that is not mapped may offer more
+    window.range.size = bytes;  // a region that is not mapped may offer more
     if (window.region->is_read_only()) {
       return MakeError(Reason::kForbidden, "the region of shared memory is read-only");
     }
     auto& windows = call_.windows;
     // With an overlap the result would depend on whether the device uses the region in place or a
     // copy of it.
-    const FilePart part = window.region->PartOf(range.offset(), bytes);
+    const FilePart part = window.region->PartOf(range.offset, bytes);
     const bool is_input = shared_inputs_.Overlap(part);
     if (is_input || shared_results_.Overlap(part)) {
       return InvalidRange(absl::StrCat("the range of shared memory overlaps that of ",
@@ -648,7 +637,7 @@ class Binder {
     return absl::OkStatus();
   }
 
-  const v1::ExecuteRequest& request_;
+  const ProgramRequest& request_;
   const absl::Span<const uint64_t> payload_bytes_;
   std::vector<bool> payload_is_used_;
   const absl::Span<const std::shared_ptr<ResidentTensor>> apart_;  // none: all are in the message
@@ -676,23 +665,22 @@ class Binder {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(
-    const v1::SharedMemoryRange& /*range*/) {
+absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const MemoryRange& /*range*/) {
   return MakeError(Reason::kShmDisabled, "the daemon takes no shared memory (--enable_shm)");
 }
 
 absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
-                                      const v1::SharedMemoryRange& range, Dtype dtype) {
+                                      const MemoryRange& range, Dtype dtype) {
   OPSERVE_RETURN_IF_ERROR(CheckAlignment(*region, range, dtype));
   // In this order nothing overflows, as offset + size could.
-  if (range.offset() > region->size() || range.size() > region->size() - range.offset()) {
-    return InvalidRange(absl::StrCat("the range of ", range.size(), " bytes from ", range.offset(),
+  if (range.offset > region->size() || range.size > region->size() - range.offset) {
+    return InvalidRange(absl::StrCat("the range of ", range.size, " bytes from ", range.offset,
                                      " on leaves its region of ", region->size(), " bytes"));
   }
   return SharedWindow{std::move(region), range};
 }
 
-absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
+absl::StatusOr<ProgramCall> BindProgram(const ProgramRequest& request,
                                         absl::Span<const uint64_t> payload_bytes,
                                         const OperatorTable& operators, const ProgramLimits& limits,
                                         ResidentLookup find_resident, RegionLookup find_region) {
@@ -700,7 +688,7 @@ absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
                    find_region);
 }
 
-absl::StatusOr<ProgramCall> BindApart(const v1::ExecuteRequest& request,
+absl::StatusOr<ProgramCall> BindApart(const ProgramRequest& request,
                                       absl::Span<const uint64_t> payload_bytes,
                                       absl::Span<const std::shared_ptr<ResidentTensor>> apart,
                                       const OperatorTable& operators, const ProgramLimits& limits,
@@ -710,7 +698,7 @@ absl::StatusOr<ProgramCall> BindApart(const v1::ExecuteRequest& request,
       .Bind();
 }
 
-absl::StatusOr<ProgramCall> BindTemplate(const v1::ExecuteRequest& request,
+absl::StatusOr<ProgramCall> BindTemplate(const ProgramRequest& request,
                                          absl::Span<const ProgramInput> inputs,
                                          const OperatorTable& operators,
                                          const ProgramLimits& limits,

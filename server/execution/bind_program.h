@@ -1,4 +1,4 @@
-// From a request's message to a checked program and a call of it.
+// From a request to a checked program and a call of it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "opserve/v1/operator_service.pb.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/program.h"
 #include "server/execution/program_limits.h"
+#include "server/execution/program_request.h"
 #include "server/execution/resident_tensor.h"
 #include "server/shared_memory/shared_region.h"
 
@@ -24,10 +24,10 @@ using ResidentLookup =
 
 // Finds the region of a range, or says why there is none.
 using RegionLookup =
-    absl::FunctionRef<absl::StatusOr<std::shared_ptr<SharedRegion>>(const v1::SharedMemoryRange&)>;
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<SharedRegion>>(const MemoryRange&)>;
 
 // That of a daemon without shared memory: kUnimplemented (reason "shm_disabled").
-absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMemoryRange& range);
+absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const MemoryRange& range);
 
 // Checks `request` against the catalogue and `limits`. `payload_bytes`: the size of each payload of
 // the message. Reads metadata only and changes nothing.
@@ -42,7 +42,7 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> NoSharedMemory(const v1::SharedMem
 // kOutOfRange          the range for a result is too small, in a region that is not mapped (for
 //                      others a range has exactly the result's size)
 // kUnimplemented       the ACL libraries lack the operator
-absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
+absl::StatusOr<ProgramCall> BindProgram(const ProgramRequest& request,
                                         absl::Span<const uint64_t> payload_bytes,
                                         const OperatorTable& operators, const ProgramLimits& limits,
                                         ResidentLookup find_resident,
@@ -51,24 +51,17 @@ absl::StatusOr<ProgramCall> BindProgram(const v1::ExecuteRequest& request,
 // The same of a request whose payloads are not in its message, but in device memory: `apart`, one
 // for each, which the call uses as resident tensors without a handle. Their specs are not read, so
 // that they may arrive later.
-absl::StatusOr<ProgramCall> BindApart(const v1::ExecuteRequest& request,
+absl::StatusOr<ProgramCall> BindApart(const ProgramRequest& request,
                                       absl::Span<const uint64_t> payload_bytes,
                                       absl::Span<const std::shared_ptr<ResidentTensor>> apart,
                                       const OperatorTable& operators, const ProgramLimits& limits,
                                       ResidentLookup find_resident, RegionLookup find_region);
 
-// An input that is given with each call of a prepared program.
-struct ProgramInput {
-  enum Kind { kPayload, kResident, kSharedMemory };
-  TensorSpec spec;  // valid, by CheckShape
-  Kind kind = kPayload;
-};
-
-// The same for a program whose `inputs` are named by Tensor.program_input and come later: those
+// The same for a program whose `inputs` are named by InputStorage and come later: those
 // that are payloads are the payloads of each call, in their order. The call has tensors of the
 // inputs' specs in place of the resident ones, and empty windows; shared memory cannot be named
 // otherwise. kInvalidArgument also: an input that nothing uses.
-absl::StatusOr<ProgramCall> BindTemplate(const v1::ExecuteRequest& request,
+absl::StatusOr<ProgramCall> BindTemplate(const ProgramRequest& request,
                                          absl::Span<const ProgramInput> inputs,
                                          const OperatorTable& operators,
                                          const ProgramLimits& limits, ResidentLookup find_resident);
@@ -76,6 +69,6 @@ absl::StatusOr<ProgramCall> BindTemplate(const v1::ExecuteRequest& request,
 // The part of shared memory that `range` is in `region`, for elements of `dtype`.
 // kInvalidArgument (reason "shm_invalid"): it leaves the region, or is not aligned.
 absl::StatusOr<SharedWindow> WindowIn(std::shared_ptr<SharedRegion> region,
-                                      const v1::SharedMemoryRange& range, Dtype dtype);
+                                      const MemoryRange& range, Dtype dtype);
 
 }  // namespace opserve::server

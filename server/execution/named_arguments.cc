@@ -40,26 +40,26 @@ std::string DtypeList(const std::vector<aclDataType>& dtypes) {
   });
 }
 
-absl::Status OrderInputs(const v1::Invocation& invocation,
+absl::Status OrderInputs(const GivenInvocation& invocation,
                          const catalog::OperatorDescriptor& descriptor,
-                         absl::InlinedVector<const v1::NamedTensor*, 3>* given) {
+                         absl::InlinedVector<const GivenInput*, 3>* given) {
   // A client may name the inputs in any order; stage one takes them in the descriptor's.
   given->assign(descriptor.inputs.size(), nullptr);
-  for (const v1::NamedTensor& named : invocation.inputs()) {
-    const size_t index = IndexOf(descriptor.inputs, named.name());
+  for (const GivenInput& named : invocation.inputs) {
+    const size_t index = IndexOf(descriptor.inputs, named.name);
     if (index == descriptor.inputs.size()) {
-      return InvalidCall(descriptor.name, named.name(),
+      return InvalidCall(descriptor.name, named.name,
                          absl::StrCat("no such input; there are: ", NamesOf(descriptor.inputs)));
     }
     if ((*given)[index] != nullptr) {
-      return InvalidCall(descriptor.name, named.name(), "given twice");
+      return InvalidCall(descriptor.name, named.name, "given twice");
     }
     (*given)[index] = &named;
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadOutputRequests(const v1::Invocation& invocation,
+absl::Status ReadOutputRequests(const GivenInvocation& invocation,
                                 const catalog::OperatorDescriptor& descriptor,
                                 absl::InlinedVector<bool, 4>* wanted,
                                 absl::InlinedVector<std::optional<aclDataType>, 4>* asked) {
@@ -67,27 +67,27 @@ absl::Status ReadOutputRequests(const v1::Invocation& invocation,
   asked->resize(outputs.size());
   absl::InlinedVector<bool, 4> is_named(outputs.size(), false);
   bool chooses = false;  // among masked outputs
-  for (const v1::OutputRequest& request : invocation.outputs()) {
-    const size_t index = IndexOf(outputs, request.name());
+  for (const GivenOutput& request : invocation.outputs) {
+    const size_t index = IndexOf(outputs, request.name);
     if (index == outputs.size()) {
-      return InvalidCall(descriptor.name, request.name(),
+      return InvalidCall(descriptor.name, request.name,
                          absl::StrCat("no such output; there ",
                                       outputs.size() == 1 ? "is " : "are ", NamesOf(outputs)));
     }
-    if (is_named[index]) return InvalidCall(descriptor.name, request.name(), "asked for twice");
+    if (is_named[index]) return InvalidCall(descriptor.name, request.name, "asked for twice");
     is_named[index] = true;
     chooses |= outputs[index].is_masked();
-    if (request.dtype() == v1::DATA_TYPE_UNSPECIFIED) continue;
-    if (!Accepts(outputs[index].dtypes, request.dtype())) {
+    if (request.dtype == v1::DATA_TYPE_UNSPECIFIED) continue;
+    if (!Accepts(outputs[index].dtypes, request.dtype)) {
       return InvalidCall(
           descriptor.name, outputs[index].name,
           outputs[index].dtypes.empty()
-              ? absl::StrCat("dtype ", DtypeName(request.dtype()),
+              ? absl::StrCat("dtype ", DtypeName(request.dtype),
                              " asked for, but its dtype follows from the inputs")
-              : absl::StrCat("dtype ", DtypeName(request.dtype()), " asked for; it may be ",
+              : absl::StrCat("dtype ", DtypeName(request.dtype), " asked for; it may be ",
                              DtypeList(outputs[index].dtypes)));
     }
-    (*asked)[index] = catalog::ToAcl(request.dtype());
+    (*asked)[index] = catalog::ToAcl(request.dtype);
   }
   // Masked outputs are computed on demand: naming one leaves out those that are not named; without
   // any name all are wanted.

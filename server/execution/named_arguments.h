@@ -9,8 +9,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "ops/catalog/operator_descriptor.h"
-#include "opserve/v1/operator_service.pb.h"
 #include "proto/dtypes/tensor_spec.h"
+#include "server/execution/program_request.h"
 
 namespace opserve::server {
 
@@ -21,14 +21,14 @@ std::string DtypeList(const std::vector<aclDataType>& dtypes);
 
 // Sets the tensors of each of the descriptor's inputs; null: the invocation leaves it out. They are
 // the invocation's. kInvalidArgument: an input that there is not, or one that is given twice.
-absl::Status OrderInputs(const v1::Invocation& invocation,
+absl::Status OrderInputs(const GivenInvocation& invocation,
                          const catalog::OperatorDescriptor& descriptor,
-                         absl::InlinedVector<const v1::NamedTensor*, 3>* given);
+                         absl::InlinedVector<const GivenInput*, 3>* given);
 
 // Sets, by output of the descriptor, whether it is wanted, and the dtype that it is to have.
 // kInvalidArgument: an output that there is not, one that is named twice, or a dtype that it cannot
 // have.
-absl::Status ReadOutputRequests(const v1::Invocation& invocation,
+absl::Status ReadOutputRequests(const GivenInvocation& invocation,
                                 const catalog::OperatorDescriptor& descriptor,
                                 absl::InlinedVector<bool, 4>* wanted,
                                 absl::InlinedVector<std::optional<aclDataType>, 4>* asked);

@@ -21,62 +21,19 @@ absl::Status InvalidField(absl::string_view field, absl::string_view problem) {
   return InvalidCall("", field, problem);
 }
 
-// Fields that belong to a call would be ignored in a program, so they are refused.
-absl::Status CheckTemplate(const v1::ExecuteRequest& program) {
-  absl::string_view field;
-  if (program.want_receipt()) field = "program.want_receipt";
-  if (!program.idempotency_key().empty()) field = "program.idempotency_key";
-  if (program.has_identity()) field = "program.identity";
-  if (program.priority() != v1::PRIORITY_UNSPECIFIED) field = "program.priority";
-  if (program.has_prepared()) field = "program.prepared";
-  if (!program.payloads().empty()) field = "program.payloads";
-  if (!field.empty()) return InvalidField(field, "belongs to the calls of a prepared program");
-  for (const v1::WantedResult& result : program.results()) {
-    // A range of shared memory belongs to one call, and a call names ranges for inputs only.
-    if (result.has_shared_memory()) {
+// A range of shared memory belongs to one call, and a call names ranges for inputs only.
+absl::Status CheckTemplate(const ProgramRequest& program) {
+  for (const GivenResult& result : program.results) {
+    if (result.range) {
       return InvalidField("program.results",
                           "a result of a prepared program cannot go to shared memory");
     }
-    if (result.replace().has_version()) {
+    if (result.replaced && result.replaced->version) {
       return InvalidField("program.results",
                           "the tensor has another version in each call: name it there");
     }
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<ProgramInput>> ReadInputs(const v1::PrepareRequest& request) {
-  std::vector<ProgramInput> inputs;
-  for (const v1::ProgramInput& given : request.inputs()) {
-    ProgramInput& input = inputs.emplace_back();
-    input.spec.dtype = given.dtype();
-    input.spec.shape.assign(given.shape().begin(), given.shape().end());
-    const auto at = absl::StrCat("inputs[", inputs.size() - 1, "]");
-    if (FindDtype(input.spec.dtype) == nullptr) {
-      return InvalidField(
-          at, absl::StrCat("dtype ", static_cast<int>(given.dtype()), " is no element type"));
-    }
-    if (absl::Status status = CheckShape(input.spec.dtype, input.spec.shape); !status.ok()) {
-      return InvalidField(at, status.message());
-    }
-    switch (given.kind()) {
-      // Most inputs are payloads, so that need not be said.
-      case v1::ProgramInput::KIND_UNSPECIFIED:
-      case v1::ProgramInput::KIND_PAYLOAD:
-        input.kind = ProgramInput::kPayload;
-        break;
-      case v1::ProgramInput::KIND_RESIDENT:
-        input.kind = ProgramInput::kResident;
-        break;
-      case v1::ProgramInput::KIND_SHARED_MEMORY:
-        input.kind = ProgramInput::kSharedMemory;
-        break;
-      default:
-        return InvalidField(at, absl::StrCat("kind ", static_cast<int>(given.kind()),
-                                             " is none of PAYLOAD, RESIDENT and SHARED_MEMORY"));
-    }
-  }
-  return inputs;
 }
 
 absl::Status CheckCount(absl::string_view field, size_t given, size_t wanted) {
@@ -127,16 +84,16 @@ absl::Status CheckSameOutputs(const BoundInvocation& invocation) {
 
 }  // namespace
 
-absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& request,
+absl::StatusOr<PreparedProgram> PreparedProgram::Make(const ProgramRequest& request,
+                                                      absl::Span<const ProgramInput> inputs,
                                                       const OperatorTable& operators,
                                                       const ProgramLimits& limits,
                                                       ResidentLookup find_resident) {
   // The template is bound as any program, with placeholders for the inputs; calls share all that it
   // finds out.
-  OPSERVE_RETURN_IF_ERROR(CheckTemplate(request.program()));
-  OPSERVE_ASSIGN_OR_RETURN(const std::vector<ProgramInput> inputs, ReadInputs(request));
-  OPSERVE_ASSIGN_OR_RETURN(
-      ProgramCall bound, BindTemplate(request.program(), inputs, operators, limits, find_resident));
+  OPSERVE_RETURN_IF_ERROR(CheckTemplate(request));
+  OPSERVE_ASSIGN_OR_RETURN(ProgramCall bound,
+                           BindTemplate(request, inputs, operators, limits, find_resident));
   PreparedProgram prepared;
   for (const BoundResident& resident : bound.residents) {
     // Tensors that the template names are looked up for each call, since they may have gone.
@@ -159,10 +116,8 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Make(const v1::PrepareRequest& 
   return prepared;
 }
 
-void PreparedProgram::KeepRequest(const v1::PrepareRequest& request) {
-  v1::PrepareRequest kept = request;
-  kept.clear_lease();  // each handle has its own
-  request_ = kept.SerializeAsString();
+void PreparedProgram::KeepRequest(std::string request) {
+  request_ = std::move(request);
   host_bytes_ += HeapBytes(request_);
 }
 
@@ -174,7 +129,7 @@ std::vector<PreparedProgram::NamedResident> PreparedProgram::NamedResidents() co
   return named;
 }
 
-absl::StatusOr<ProgramCall> PreparedProgram::Bind(const v1::PreparedCall& call,
+absl::StatusOr<ProgramCall> PreparedProgram::Bind(const PreparedRequest& call,
                                                   absl::Span<const uint64_t> payload_bytes,
                                                   ResidentLookup find_resident,
                                                   RegionLookup find_region) const {
@@ -196,24 +151,24 @@ absl::StatusOr<ProgramCall> PreparedProgram::Bind(const v1::PreparedCall& call,
   return bound;
 }
 
-absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
+absl::Status PreparedProgram::BindResidents(const PreparedRequest& call,
                                             ResidentLookup find_resident,
                                             ProgramCall* bound) const {
   // The usual case of programs that keep no state.
-  if (residents_.empty() && call.residents().empty() && call.versions().empty()) {
+  if (residents_.empty() && call.residents.empty() && call.versions.empty()) {
     return absl::OkStatus();
   }
   // Tensors of the call come first in residents_, then those that the template names
   // (Binder::PlaceInputs); `next` counts the former.
   absl::flat_hash_map<const ResidentTensor*, size_t> seen;
-  int next = 0;
+  size_t next = 0;
   absl::InlinedVector<BoundResident*, 64> given;  // by position in the call
   bound->residents.reserve(residents_.size());    // so that they stay where they are
   for (size_t i = 0; i < residents_.size(); ++i) {
     const Resident& resident = residents_[i];
     const bool is_input = resident.handle.empty();
-    if (is_input && next == call.residents_size()) break;  // counted below
-    const std::string& handle = is_input ? call.residents(next++) : resident.handle;
+    if (is_input && next == call.residents.size()) break;  // counted below
+    const absl::string_view handle = is_input ? call.residents[next++] : resident.handle;
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<ResidentTensor> tensor, find_resident(handle));
     // A tensor may be looked at in another shape, but its handle keeps its own.
     const bool is_right =
@@ -237,43 +192,41 @@ absl::Status PreparedProgram::BindResidents(const v1::PreparedCall& call,
       return InvalidField("residents",
                           "a tensor that the program replaces or gives up is given twice");
     }
-    bound->residents.push_back({.tensor = std::move(tensor), .handle = handle});
+    bound->residents.push_back({.tensor = std::move(tensor), .handle = std::string(handle)});
     if (is_input) given.push_back(&bound->residents.back());
   }
   size_t wanted = 0;
   for (const Resident& resident : residents_) wanted += resident.handle.empty();
-  OPSERVE_RETURN_IF_ERROR(
-      CheckCount("residents", static_cast<size_t>(call.residents_size()), wanted));
+  OPSERVE_RETURN_IF_ERROR(CheckCount("residents", call.residents.size(), wanted));
   return BindVersions(call, given);
 }
 
-absl::Status PreparedProgram::BindVersions(const v1::PreparedCall& call,
+absl::Status PreparedProgram::BindVersions(const PreparedRequest& call,
                                            absl::Span<BoundResident* const> given) {
-  for (const v1::ExpectedVersion& expected : call.versions()) {
-    if (expected.resident() >= given.size()) {
-      return InvalidField("versions", absl::StrCat("resident ", expected.resident(),
+  for (const PreparedRequest::ExpectedVersion& expected : call.versions) {
+    if (expected.resident >= given.size()) {
+      return InvalidField("versions", absl::StrCat("resident ", expected.resident,
                                                    " of a call with ", given.size()));
     }
     // By the position in the call, not in the program.
-    std::optional<uint64_t>& version = given[expected.resident()]->version;
+    std::optional<uint64_t>& version = given[expected.resident]->version;
     if (version) {
       return InvalidField("versions",
-                          absl::StrCat("resident ", expected.resident(), " is named twice"));
+                          absl::StrCat("resident ", expected.resident, " is named twice"));
     }
-    version = expected.version();
+    version = expected.version;
   }
   return absl::OkStatus();
 }
 
-absl::Status PreparedProgram::BindWindows(const v1::PreparedCall& call, RegionLookup find_region,
+absl::Status PreparedProgram::BindWindows(const PreparedRequest& call, RegionLookup find_region,
                                           ProgramCall* bound) const {
-  OPSERVE_RETURN_IF_ERROR(
-      CheckCount("ranges", static_cast<size_t>(call.ranges_size()), program_->windows.size()));
+  OPSERVE_RETURN_IF_ERROR(CheckCount("ranges", call.ranges.size(), program_->windows.size()));
   for (size_t i = 0; i < program_->windows.size(); ++i) {
-    const v1::SharedMemoryRange& range = call.ranges(static_cast<int>(i));
-    if (range.size() != program_->windows[i].bytes) {
+    const MemoryRange& range = call.ranges[i];
+    if (range.size != program_->windows[i].bytes) {
       return MakeError(Reason::kShmInvalid,
-                       absl::StrCat("the range of shared memory has ", range.size(),
+                       absl::StrCat("the range of shared memory has ", range.size,
                                     " bytes; the tensor takes ", program_->windows[i].bytes));
     }
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region(range));
@@ -284,10 +237,10 @@ absl::Status PreparedProgram::BindWindows(const v1::PreparedCall& call, RegionLo
   return absl::OkStatus();
 }
 
-absl::Status PreparedProgram::BindAttributes(const v1::PreparedCall& call,
+absl::Status PreparedProgram::BindAttributes(const PreparedRequest& call,
                                              ProgramCall* bound) const {
-  for (const v1::ChangedAttribute& change : call.attributes()) {
-    const uint32_t index = change.invocation();
+  for (const PreparedRequest::ChangedAttribute& change : call.attributes) {
+    const uint32_t index = change.invocation;
     if (index >= program_->invocations.size()) {
       return InvalidField("attributes", absl::StrCat("invocation ", index, " of a program with ",
                                                      program_->invocations.size()));
@@ -300,8 +253,8 @@ absl::Status PreparedProgram::BindAttributes(const v1::PreparedCall& call,
       // The key is that of the template's plan.
       invocation.plan_key.clear();
     }
-    if (absl::Status status = catalog::ChangeAttribute(*invocation.op->descriptor,
-                                                       change.attribute(), &invocation.attributes);
+    if (absl::Status status = catalog::ChangeAttribute(*invocation.op->descriptor, change.attribute,
+                                                       &invocation.attributes);
         !status.ok()) {
       return AtPlace({.invocation = index}, std::move(status));
     }

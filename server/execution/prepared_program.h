@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "opserve/v1/operator_service.pb.h"
 #include "server/execution/bind_program.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/program.h"
@@ -17,8 +16,9 @@ namespace opserve::server {
 // Never changes, so any number of threads may call it at once.
 class PreparedProgram {
  public:
-  // Errors: kInvalidArgument for a field that belongs to the calls, else those of BindProgram.
-  static absl::StatusOr<PreparedProgram> Make(const v1::PrepareRequest& request,
+  // Errors: kInvalidArgument for what belongs to the calls, else those of BindProgram.
+  static absl::StatusOr<PreparedProgram> Make(const ProgramRequest& request,
+                                              absl::Span<const ProgramInput> inputs,
                                               const OperatorTable& operators,
                                               const ProgramLimits& limits,
                                               ResidentLookup find_resident);
@@ -29,7 +29,7 @@ class PreparedProgram {
   // kInvalidArgument    an input is missing, is one too many or has not its size; an attribute that
   //                     does not exist, or changes the program's outputs; a version of no input
   // Errors of the lookups, too.
-  absl::StatusOr<ProgramCall> Bind(const v1::PreparedCall& call,
+  absl::StatusOr<ProgramCall> Bind(const PreparedRequest& call,
                                    absl::Span<const uint64_t> payload_bytes,
                                    ResidentLookup find_resident, RegionLookup find_region) const;
 
@@ -39,11 +39,11 @@ class PreparedProgram {
     TensorSpec spec;
   };
 
-  // Keeps the request that it was made of, so that another daemon can make it; before it is shared.
-  void KeepRequest(const v1::PrepareRequest& request);
+  // Keeps the message that it was made of, so that another daemon can make it; before it is shared.
+  void KeepRequest(std::string request);
 
   const Program& program() const { return *program_; }
-  // Serialized, without the lease. Empty, unless KeepRequest kept it.
+  // As KeepRequest kept it; else empty.
   const std::string& request() const { return request_; }
   std::vector<NamedResident> NamedResidents() const;
   // Host memory of the program itself. What its runs leave behind is in Program::host_account, too.
@@ -57,13 +57,13 @@ class PreparedProgram {
   };
 
   PreparedProgram() = default;
-  absl::Status BindResidents(const v1::PreparedCall& call, ResidentLookup find_resident,
+  absl::Status BindResidents(const PreparedRequest& call, ResidentLookup find_resident,
                              ProgramCall* bound) const;
-  static absl::Status BindVersions(const v1::PreparedCall& call,
+  static absl::Status BindVersions(const PreparedRequest& call,
                                    absl::Span<BoundResident* const> given);
-  absl::Status BindWindows(const v1::PreparedCall& call, RegionLookup find_region,
+  absl::Status BindWindows(const PreparedRequest& call, RegionLookup find_region,
                            ProgramCall* bound) const;
-  absl::Status BindAttributes(const v1::PreparedCall& call, ProgramCall* bound) const;
+  absl::Status BindAttributes(const PreparedRequest& call, ProgramCall* bound) const;
 
   std::shared_ptr<const Program> program_;
   std::vector<Resident> residents_;   // by position in Program::residents

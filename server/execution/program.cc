@@ -144,7 +144,7 @@ uint64_t ProgramCall::PinnedBytes() const {
   uint64_t bytes = program->pinned_bytes;
   // A window that is not mapped has one buffer, be it an input or the place of a result.
   for (const SharedWindow& window : windows) {
-    if (window.IsStaged()) bytes += PinnedPool::BlockBytes(window.range.size());
+    if (window.IsStaged()) bytes += PinnedPool::BlockBytes(window.range.size);
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// A checked program: the invocations of an ExecuteRequest, with every name resolved, every shape
+// A checked program: the invocations of a request, with every name resolved, every shape
 // known and every size counted before any device memory is taken; and a call of it, which adds the
 // tensors that one request brings. A prepared program is bound once and called by many requests.
 #pragma once
@@ -16,10 +16,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ops/catalog/attributes.h"
-#include "opserve/v1/operator_service.pb.h"
 #include "proto/dtypes/tensor_spec.h"
 #include "server/execution/memory_plan.h"
 #include "server/execution/operator_table.h"
+#include "server/execution/program_request.h"
 #include "server/execution/resident_tensors.h"
 #include "server/shared_memory/shared_region.h"
 
@@ -74,11 +74,11 @@ struct WindowUse {
 // The part of shared memory that a call has for a WindowUse.
 struct SharedWindow {
   std::shared_ptr<SharedRegion> region;
-  v1::SharedMemoryRange range;  // inside the region
+  MemoryRange range;  // inside the region
 
   // Whether its bytes go through page-locked memory, because the region is not mapped.
   bool IsStaged() const { return !region->is_mapped(); }
-  char* data() const { return region->data() + range.offset(); }  // if not
+  char* data() const { return region->data() + range.offset; }  // if not
 };
 
 // The kind of execution that an invocation is, for learning how long it takes.

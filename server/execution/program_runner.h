@@ -9,7 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "proto/codec/payload_message.h"
+#include "proto/codec/payloads.h"
 #include "server/execution/call_state.h"
 #include "server/execution/captured_runs.h"
 #include "server/execution/lane_context.h"
@@ -24,9 +24,9 @@ namespace opserve::server {
 struct ProgramResult {
   struct Output {
     OutputRef source;
-    PinnedBuffer data;  // contiguous; empty if it is elsewhere
-    std::optional<v1::SharedMemoryRange> range = std::nullopt;  // of shared memory, where it is
-    std::optional<uint32_t> kept = std::nullopt;  // position in Program::kept, if it stays
+    PinnedBuffer data;                                // contiguous; empty if it is elsewhere
+    std::optional<MemoryRange> range = std::nullopt;  // of shared memory, where it is
+    std::optional<uint32_t> kept = std::nullopt;      // position in Program::kept, if it stays
   };
   std::vector<Output> outputs;  // in the order of Program::results
   int32_t device = 0;

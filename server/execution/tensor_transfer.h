@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/codec/payload_message.h"
+#include "proto/codec/payloads.h"
 #include "server/device/pinned_pool.h"
 #include "server/execution/call_state.h"
 #include "server/execution/lane_context.h"

@@ -39,21 +39,21 @@ void ReplaceUnusedStrides(BoundInput* bound) {
 
 }  // namespace
 
-absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
-  const int64_t element_bytes = DtypeBytes(tensor.dtype());
+absl::Status ReadView(const GivenTensor& tensor, BoundInput* bound) {
+  const int64_t element_bytes = DtypeBytes(tensor.dtype);
   if (element_bytes == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("dtype ", static_cast<int>(tensor.dtype()), " is not a dtype"));
+        absl::StrCat("dtype ", static_cast<int>(tensor.dtype), " is not a dtype"));
   }
-  OPSERVE_RETURN_IF_ERROR(CheckShape(tensor.dtype(), tensor.shape()));
-  ViewWhole({tensor.dtype(), Shape(tensor.shape().begin(), tensor.shape().end())}, bound);
-  bound->offset = tensor.offset();
-  if (!tensor.strides().empty()) {
-    if (tensor.strides_size() != tensor.shape_size()) {
+  OPSERVE_RETURN_IF_ERROR(CheckShape(tensor.dtype, tensor.shape));
+  ViewWhole({tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())}, bound);
+  bound->offset = tensor.offset;
+  if (!tensor.strides.empty()) {
+    if (tensor.strides.size() != tensor.shape.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(tensor.strides_size(), " strides for shape ", ShapeText(tensor.shape())));
+          absl::StrCat(tensor.strides.size(), " strides for shape ", ShapeText(tensor.shape)));
     }
-    bound->strides.assign(tensor.strides().begin(), tensor.strides().end());
+    bound->strides.assign(tensor.strides.begin(), tensor.strides.end());
   }
   if (bound->offset < 0 || std::any_of(bound->strides.begin(), bound->strides.end(),
                                        [](int64_t stride) { return stride < 0; })) {
@@ -72,9 +72,9 @@ absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound) {
   return absl::OkStatus();
 }
 
-absl::Status ReadViewOf(const TensorSpec& spec, absl::string_view kind, const v1::Tensor& tensor,
+absl::Status ReadViewOf(const TensorSpec& spec, absl::string_view kind, const GivenTensor& tensor,
                         BoundInput* bound) {
-  if (tensor.dtype() == v1::DATA_TYPE_UNSPECIFIED && tensor.shape().empty() && IsPlain(tensor)) {
+  if (tensor.dtype == v1::DATA_TYPE_UNSPECIFIED && tensor.shape.empty() && IsPlain(tensor)) {
     ViewWhole(spec, bound);
     return absl::OkStatus();
   }
@@ -89,7 +89,7 @@ absl::Status ReadViewOf(const TensorSpec& spec, absl::string_view kind, const v1
       absl::StrCat("the view takes ", StorageBytes(*bound), " bytes of a ", kind, " of ", actual));
 }
 
-bool IsPlain(const v1::Tensor& tensor) { return tensor.strides().empty() && tensor.offset() == 0; }
+bool IsPlain(const GivenTensor& tensor) { return tensor.strides.empty() && tensor.offset == 0; }
 
 void ViewWhole(const TensorSpec& spec, BoundInput* bound) {
   bound->spec = spec;

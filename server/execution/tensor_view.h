@@ -1,25 +1,25 @@
-// How the elements of a tensor message lie in their storage.
+// How the elements of a given tensor lie in their storage.
 #pragma once
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "opserve/v1/tensor.pb.h"
 #include "server/execution/program.h"
+#include "server/execution/program_request.h"
 
 namespace opserve::server {
 
 // Reads dtype, shape, strides and offset of `tensor` into `bound` (not its source), with the
 // number of elements its storage must have. kInvalidArgument, a sentence without the argument's
 // name: the view is malformed or reaches beyond 2^63 bytes.
-absl::Status ReadView(const v1::Tensor& tensor, BoundInput* bound);
+absl::Status ReadView(const GivenTensor& tensor, BoundInput* bound);
 
-// The same of a contiguous tensor of `spec`, which errors call a `kind`; a message that says
+// The same of a contiguous tensor of `spec`, which errors call a `kind`; a tensor that says
 // nothing means all of it. kInvalidArgument also: another dtype, or a view that leaves the tensor.
-absl::Status ReadViewOf(const TensorSpec& spec, absl::string_view kind, const v1::Tensor& tensor,
+absl::Status ReadViewOf(const TensorSpec& spec, absl::string_view kind, const GivenTensor& tensor,
                         BoundInput* bound);
 
-// Whether the view is the whole of a storage of its own size, as far as the message says.
-bool IsPlain(const v1::Tensor& tensor);
+// Whether the view is the whole of a storage of its own size, as far as the request says.
+bool IsPlain(const GivenTensor& tensor);
 
 // Makes `bound` the whole of a contiguous tensor of `spec`.
 void ViewWhole(const TensorSpec& spec, BoundInput* bound);

@@ -7,11 +7,11 @@
 namespace opserve::server {
 
 absl::Status WindowTransfer::Prepare(absl::Time deadline) {
-  const v1::SharedMemoryRange& range = window_.range;
+  const MemoryRange& range = window_.range;
   // Not mapped: the bytes go through page-locked memory.
   if (window_.IsStaged()) {
-    OPSERVE_ASSIGN_OR_RETURN(staging_, lane_.pinned.Allocate(range.size(), lane_.pinned_allowance));
-  } else if (window_.region->FitsInPlace(range.offset(), range.size())) {
+    OPSERVE_ASSIGN_OR_RETURN(staging_, lane_.pinned.Allocate(range.size, lane_.pinned_allowance));
+  } else if (window_.region->FitsInPlace(range.offset, range.size)) {
     // Elsewhere in a mapping the bytes are copied between it and device memory.
     OPSERVE_ASSIGN_OR_RETURN(registration_,
                              window_.region->RegistrationOn(lane_.lane.device(), deadline));
@@ -21,11 +21,11 @@ absl::Status WindowTransfer::Prepare(absl::Time deadline) {
 
 absl::StatusOr<uint64_t> WindowTransfer::CopyToDevice(void* memory) {
   memory_ = memory;
-  const uint64_t bytes = window_.range.size();
+  const uint64_t bytes = window_.range.size;
   if (!is_copied() || is_result_ || bytes == 0) return 0;
   if (window_.IsStaged()) {
     OPSERVE_RETURN_IF_ERROR(
-        window_.region->Read(window_.range.offset(), absl::MakeSpan(HostBytes(), bytes)));
+        window_.region->Read(window_.range.offset, absl::MakeSpan(HostBytes(), bytes)));
   }
   const AclLibrary& acl = lane_.lane.device().acl();
   OPSERVE_RETURN_IF_ERROR(
@@ -37,12 +37,12 @@ absl::StatusOr<uint64_t> WindowTransfer::CopyToDevice(void* memory) {
 
 void* WindowTransfer::Address() const {
   if (is_copied()) return memory_;
-  return registration_->device_address() + window_.range.offset();
+  return registration_->device_address() + window_.range.offset;
 }
 
 absl::StatusOr<uint64_t> WindowTransfer::Finish() {
   // Only results that were not written in place.
-  const uint64_t bytes = window_.range.size();
+  const uint64_t bytes = window_.range.size;
   if (!is_copied() || !is_result_ || bytes == 0) return 0;
   const AclLibrary& acl = lane_.lane.device().acl();
   OPSERVE_RETURN_IF_ERROR(AclCallStatus(
@@ -52,7 +52,7 @@ absl::StatusOr<uint64_t> WindowTransfer::Finish() {
   if (window_.IsStaged()) {
     OPSERVE_RETURN_IF_ERROR(
         // The file may have become smaller meanwhile, which is the client's error.
-        window_.region->Write(window_.range.offset(), absl::string_view(HostBytes(), bytes)));
+        window_.region->Write(window_.range.offset, absl::string_view(HostBytes(), bytes)));
   }
   return bytes;
 }

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "prometheus/metric_family.h"
-#include "proto/codec/payload_message.h"
+#include "proto/codec/payloads.h"
 #include "server/execution/program.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/task_demand.h"

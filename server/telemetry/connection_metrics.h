@@ -9,7 +9,7 @@
 #include "prometheus/metric_family.h"
 #include "server/access/connection_counters.h"
 #include "server/access/connection_ledger.h"
-#include "server/rpc/health_service.h"
+#include "server/grpc/health_service.h"
 
 namespace opserve::server {
 

@@ -44,7 +44,7 @@ std::vector<prometheus::MetricFamily> CollectPreparedMetrics(const PreparedProgr
   return families;
 }
 
-std::vector<prometheus::MetricFamily> CollectBoundMetrics(const BoundProgramCounters& counters) {
+std::vector<prometheus::MetricFamily> CollectBoundMetrics(const KnownRequestCounters& counters) {
   std::vector<prometheus::MetricFamily> families;
   families.push_back(
       MetricFamilyBuilder("opserve_bound_programs",

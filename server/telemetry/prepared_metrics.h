@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "prometheus/metric_family.h"
-#include "server/execution/bound_programs.h"
 #include "server/execution/prepared_programs.h"
+#include "server/native/known_requests.h"
 
 namespace opserve::server {
 
@@ -13,6 +13,6 @@ namespace opserve::server {
 std::vector<prometheus::MetricFamily> CollectPreparedMetrics(const PreparedPrograms& programs);
 
 // Of programs that were not prepared. Thread-safe; takes no lock.
-std::vector<prometheus::MetricFamily> CollectBoundMetrics(const BoundProgramCounters& counters);
+std::vector<prometheus::MetricFamily> CollectBoundMetrics(const KnownRequestCounters& counters);
 
 }  // namespace opserve::server

@@ -111,7 +111,7 @@ def profile_of(build, seconds, load_of):
 def measure(build, seconds, load_of):
     """Instructions for a request, how many come in a message, and the part that runs where it was received."""
     profile = profile_of(build, seconds, load_of)
-    requests = calls_of(profile, "opserve::server::RecordExecution(")
+    requests = calls_of(profile, "opserve::server::Record(")
     return (int(re.search(r"^totals: (\d+)", profile, re.MULTILINE).group(1)) / requests,
             requests / max(1, calls_of(profile, "opserve::server::SessionCall::HandleMessage(")),
             calls_of(profile, "opserve::server::LaneGroup::RunVisit(") / requests)

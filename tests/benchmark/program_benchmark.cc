@@ -23,6 +23,7 @@
 #include "client/cpp/program.h"
 #include "server/execution/bind_program.h"
 #include "server/execution/memory_plan.h"
+#include "server/native/native_request.h"
 #include "tests/benchmark/peers.h"
 #include "tests/benchmark/report.h"
 #include "tests/integration/in_process_daemon.h"
@@ -138,9 +139,9 @@ class Binding {
     const ProgramLimits limits = {.max_output_ratio = 100'000};
     return Milliseconds([this, &limits] {
       absl::StatusOr<ProgramCall> bound = BindProgram(
-          request_, payload_bytes_, TestOperators(), limits,
+          TranslateProgram(request_), payload_bytes_, TestOperators(), limits,
           [](absl::string_view) { return absl::NotFoundError("none"); },
-          [this](const v1::SharedMemoryRange&) -> absl::StatusOr<std::shared_ptr<SharedRegion>> {
+          [this](const MemoryRange&) -> absl::StatusOr<std::shared_ptr<SharedRegion>> {
             return region_;
           });
       Require(bound.status());

@@ -11,7 +11,7 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
-#include "server/rpc/admin_server.h"
+#include "server/admin/admin_server.h"
 #include "tests/await.h"
 #include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"

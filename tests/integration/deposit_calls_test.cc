@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/rpc/deposit_stream.h"
+#include "server/deposit/deposit_stream.h"
 #include "tests/await.h"
 #include "tests/integration/deposit_messages.h"
 #include "tests/integration/error_detail.h"

@@ -1,5 +1,5 @@
 // The Open Inference Protocol with generated classes and stubs, in calls short enough for tests.
-// Numbers of checks are those of the list in server/rpc/inference/README.md.
+// Numbers of checks are those of the list in server/kserve/README.md.
 #pragma once
 
 #include <cstdint>

@@ -470,12 +470,16 @@ TEST_F(InferenceInferTest, RepetitionsWithAKeyRunOnce) {
   (*request.mutable_parameters())["idempotency_key"].set_string_param("once");
   const int64_t launches = HostCount(OPSERVE_HOST_LAUNCHES);
   for (int i = 0; i < 3; ++i) {
+    // Neither makes it another request.
     request.set_id(absl::StrCat(i));
+    (*request.mutable_parameters())["timeout"].set_int64_param(60'000'000 - i);
     const InferResult result = Infer(*stub_, request);
     EXPECT_TRUE(IsAllOnes(result.response, kCount)) << result.status.error_message();
     EXPECT_EQ(result.response.id(), request.id());
   }
   EXPECT_EQ(HostCount(OPSERVE_HOST_LAUNCHES) - launches, 1);
+  (*request.mutable_parameters())["priority"].set_int64_param(1);
+  EXPECT_THAT(Infer(*stub_, request).status.error_message(), HasSubstr("for another request"));
 }
 
 // Two bytes on the wire would become two hundred in memory.

@@ -116,7 +116,7 @@ TEST_P(PreparedProgramsTest, EachCallWorksOnItsOwnTensors) {
   }
 }
 
-// The daemon parses such calls once (BoundPrograms), and looks for the program in each.
+// The daemon parses such calls once (KnownRequests), and looks for the program in each.
 TEST_P(PreparedProgramsTest, EqualCallsAreAnsweredAlikeUntilTheProgramIsReleased) {
   v1::PrepareRequest request = AddingProgram("Add", 1, kElements);
   request.mutable_inputs(1)->set_kind(v1::ProgramInput::KIND_PAYLOAD);

@@ -99,7 +99,7 @@ class ReadmeTest(unittest.TestCase):
         installed = self.directory / "opserve/share/opserve"
         installed.mkdir(parents=True)
         (installed / "proto").symlink_to(ROOT / "proto")
-        self.run_script(*blocks("server/rpc/inference/README.md", "sh", "## HTTP", "## What is what"))
+        self.run_script(*blocks("server/kserve/README.md", "sh", "## HTTP", "## What is what"))
         self.assertIn(b"GRPCInferenceService", (self.directory / "inference.pb").read_bytes())
 
     def test_python(self):

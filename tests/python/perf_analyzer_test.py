@@ -1,4 +1,4 @@
-"""The real perf_analyzer against a running opserved (checks 26 to 28 of server/rpc/inference/README.md).
+"""The real perf_analyzer against a running opserved (checks 26 to 28 of server/kserve/README.md).
 
 perf_analyzer is found beside Python (wheels of tritonclient up to 2.48 bring it) or in PATH. It needs
 libb64.so.0d (Debian: libb64-0d) and libcudart.so.12 (PyPI: nvidia-cuda-runtime-cu12).

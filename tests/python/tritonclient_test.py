@@ -1,6 +1,6 @@
 """The real tritonclient against a running opserved: the Open Inference Protocol as its users see it.
 
-Numbers of checks are those of the list in server/rpc/inference/README.md.
+Numbers of checks are those of the list in server/kserve/README.md.
 """
 
 import asyncio

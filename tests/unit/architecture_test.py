@@ -34,13 +34,31 @@ ALLOWED = {
                         "server/scheduling/tenant_settings.h"],
     "server/access": ["proto/status/", "server/config/", "server/observability/",
                       "server/identity/"],
-    "server/rpc": ["proto/", "ops/catalog/", "server/config/", "server/observability/",
-                   "server/device/", "server/shared_memory/", "server/execution/",
-                   "server/scheduling/", "server/identity/", "server/access/"],
+    "server/request": ["proto/", "server/observability/", "server/device/", "server/shared_memory/",
+                       "server/execution/", "server/scheduling/", "server/identity/"],
+    "server/grpc": ["proto/", "server/observability/", "server/device/", "server/execution/", "server/identity/",
+                    "server/access/", "server/request/"],
+    # Protocols. A session carries the native protocol's requests, and a deposit its tensors and programs.
+    "server/native": ["proto/", "server/observability/", "server/execution/", "server/scheduling/", "server/identity/",
+                      "server/access/", "server/request/", "server/grpc/"],
+    "server/session": ["proto/", "server/observability/", "server/execution/", "server/scheduling/", "server/request/",
+                       "server/grpc/", "server/native/"],
+    "server/deposit": ["proto/", "server/config/", "server/observability/", "server/execution/", "server/scheduling/",
+                       "server/identity/", "server/access/", "server/request/", "server/grpc/", "server/native/"],
+    "server/kserve": ["proto/codec/", "proto/dtypes/", "proto/status/", "proto/opserve/v1/operator.pb.h",
+                      "ops/catalog/", "server/observability/", "server/shared_memory/", "server/execution/",
+                      "server/scheduling/", "server/request/", "server/grpc/"],
+    "server/shm": ["proto/", "server/config/", "server/observability/", "server/shared_memory/", "server/identity/",
+                   "server/access/", "server/grpc/"],
+    "server/admin": ["proto/", "server/config/", "server/observability/", "server/scheduling/", "server/access/",
+                     "server/grpc/"],
+    "server/listeners": ["proto/", "ops/catalog/", "server/config/", "server/observability/", "server/execution/",
+                         "server/scheduling/", "server/access/", "server/request/", "server/grpc/", "server/native/",
+                         "server/session/", "server/deposit/", "server/kserve/"],
     "server/telemetry": ["proto/", "server/build_commit.h", "server/config/", "server/observability/", "server/device/",
-                         "server/shared_memory/", "server/execution/", "server/scheduling/",
-                         "server/identity/", "server/access/", "server/rpc/health_service.h",
-                         "server/rpc/idempotency_cache.h"],
+                         "server/shared_memory/", "server/execution/", "server/scheduling/", "server/identity/",
+                         "server/access/", "server/grpc/health_service.h", "server/native/known_requests.h",
+                         "server/request/idempotency_cache.h"],
     "client/cpp": ["proto/"],
     "client/cli/arrays": ["proto/", "client/cpp/"],
     "client/cli/text": ["proto/", "client/cpp/", "client/cli/arrays/"],
@@ -48,6 +66,11 @@ ALLOWED = {
     "client/cli/bench": ["proto/", "client/cpp/", "client/cli/arrays/", "client/cli/text/", "client/cli/commands/"],
     "client/cli/top": ["proto/", "client/cpp/", "client/cli/arrays/", "client/cli/text/", "client/cli/commands/"],
 }
+# Rooms that know no protocol: neither gRPC nor a message of the wire, but for the words that all protocols share.
+WITHOUT_PROTOCOL = ["server/config", "server/observability", "server/device", "server/shared_memory",
+                    "server/execution", "server/diagnosis", "server/scheduling", "server/identity", "server/request"]
+SHARED_WORDS = {"opserve/v1/tensor.pb.h", "opserve/v1/operator.pb.h", "opserve/v1/error.pb.h"}
+PROTOCOL = re.compile(r"^(grpc|grpcpp|opserve/v1|inference)/")
 # More includes between the folders of client/cli than these would make them one.
 MAX_INCLUDES_ACROSS_CLI = 60
 OURS = re.compile(r"^(proto|ops|kernels|server|client|tests|acl|aclnn|aclnnop|opserve)/|^aclnn_util")
@@ -59,11 +82,22 @@ def includes(path):
             yield found.group(1)
 
 
+def sources(room):
+    return [path for path in (ROOT / room).rglob("*") if path.suffix in (".h", ".cc", ".inc")]
+
+
+def circles(arrows):
+    """What is left when all that leads nowhere is taken away, again and again."""
+    while ends := {name for name, to in arrows.items() if not to}:
+        arrows = {name: to - ends for name, to in arrows.items() if name not in ends}
+    return arrows
+
+
 class ArchitectureTest(unittest.TestCase):
 
     def test_rooms_include_only_along_the_arrows(self):
         for room, allowed in ALLOWED.items():
-            files = [p for p in (ROOT / room).rglob("*") if p.suffix in (".h", ".cc", ".inc")]
+            files = sources(room)
             self.assertTrue(files, f"{room} is empty: is the table out of date?")
             for path in files:
                 for include in filter(OURS.match, includes(path)):
@@ -71,6 +105,32 @@ class ArchitectureTest(unittest.TestCase):
                     if name.startswith((room + "/", *allowed)):
                         continue
                     self.fail(f"{path.relative_to(ROOT)} includes {include}, which {room} must not")
+
+    def test_nothing_below_a_protocol_knows_it(self):
+        for room in WITHOUT_PROTOCOL:
+            waiting = sources(room)
+            reached = set(waiting)
+            while waiting:  # also by the headers that they include
+                path = waiting.pop()
+                for include in includes(path):
+                    self.assertFalse(PROTOCOL.match(include) and include not in SHARED_WORDS,
+                                     f"{room} reaches {include} by {path.relative_to(ROOT)}")
+                    header = ROOT / include
+                    if header.is_file() and header not in reached:
+                        reached.add(header)
+                        waiting.append(header)
+
+    def test_no_circle_between_rooms(self):
+        def room_of(name):
+            return max((room for room in ALLOWED if name.startswith(room + "/")), key=len, default=None)
+        arrows = {room: {room_of(i) for path in sources(room) for i in includes(path)} - {room, None}
+                  for room in ALLOWED}
+        self.assertFalse(circles(arrows), "these include one another, or such as do")
+
+    def test_no_circle_between_files(self):
+        files = {str(path.relative_to(ROOT)): path for room in ALLOWED for path in sources(room)}
+        arrows = {name: {i for i in includes(path) if i in files} for name, path in files.items()}
+        self.assertFalse(circles(arrows), "these include one another, or such as do")
 
     def test_every_room_has_its_rule(self):
         for top in ("proto", "ops", "kernels", "server", "client", "client/cli"):

@@ -21,7 +21,7 @@
 #include "proto/codec/crc32c.h"
 #include "proto/codec/payload_message.h"
 #include "proto/dtypes/tensor_spec.h"
-#include "server/rpc/deposit_stream.h"
+#include "server/deposit/deposit_stream.h"
 #include "tests/await.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"

@@ -14,9 +14,11 @@
 #include "proto/status/error.h"
 #include "server/execution/program.h"
 #include "server/execution/program_runner.h"
-#include "server/rpc/execute_response.h"
-#include "server/rpc/execution_start.h"
-#include "server/rpc/request_digest.h"
+#include "server/grpc/split_message.h"
+#include "server/native/native_answer.h"
+#include "server/native/native_request.h"
+#include "server/request/admission.h"
+#include "server/request/request_digest.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 #include "tests/fuzz/targets/lane.h"
@@ -29,9 +31,12 @@ constexpr uint64_t kMaxProgramBytes = 1 << 20;
 constexpr uint64_t kMaxResponseBytes = 1 << 19;
 
 void CheckDigest(const v1::ExecuteRequest& header, const codec::PayloadMessage& message) {
+  v1::ExecuteRequest keyed = header;
+  keyed.set_idempotency_key("key");
   v1::ExecuteRequest decoded;
-  Check(decoded.ParseFromString(header.SerializeAsString()), "the header can be written");
-  Check(DigestOf(header, message.payloads()) == DigestOf(decoded, message.payloads()),
+  Check(decoded.ParseFromString(keyed.SerializeAsString()), "the header can be written");
+  Check(DigestOf(TranslateRequest(keyed).fields, message.payloads()) ==
+            DigestOf(TranslateRequest(decoded).fields, message.payloads()),
         "equal requests have equal digests");
 }
 
@@ -41,11 +46,11 @@ std::string Answer(const Program& program, absl::StatusOr<ProgramResult> result)
     CheckIsRefusal(result.status());
     return std::string(result.status().message());
   }
-  StageClock clock;
-  const std::vector<KeptTensor> kept(program.kept.size(), KeptTensor{.handle = "kept"});
-  const ExecuteAnswer answer =
-      BuildExecuteAnswer(program, *std::move(result), kept, AnswerForm(), TraceContext(), &clock);
-  std::string bytes = fuzz::Joined(codec::BuildPayloadMessage(*answer.header, answer.payloads));
+  const auto answer =
+      MakeAnswer(program, *std::move(result),
+                 std::vector<KeptTensor>(program.kept.size(), KeptTensor{.handle = "kept"}), {});
+  std::string bytes =
+      fuzz::Joined(codec::BuildPayloadMessage(HeaderOf(*answer, {}), PayloadsOf(*answer)));
   Check(bytes.size() <= kMaxResponseBytes, "the answer is as small as was promised");
   v1::ExecuteResponse response;
   Check(response.ParseFromString(bytes), "the answer can be read");
@@ -82,7 +87,7 @@ void Run(ProgramCall& bound, const codec::PayloadMessage& message) {
 
 void Execute(const grpc::ByteBuffer& bytes) {
   v1::ExecuteRequest header;
-  const auto message = SplitRequest(bytes, bytes.Length(), &header);
+  const auto message = SplitMessage(bytes, bytes.Length(), &header);
   if (!message.ok()) return CheckIsRefusal(message.status());
   CheckDigest(header, *message);
   std::vector<uint64_t> payload_bytes;
@@ -90,7 +95,7 @@ void Execute(const grpc::ByteBuffer& bytes) {
   const ProgramLimits limits = {.max_tensor_bytes = kMaxTensorBytes,
                                 .max_program_bytes = kMaxProgramBytes};
   absl::StatusOr<ProgramCall> bound =
-      BindProgram(header, payload_bytes, Lane::Get().operators(), limits,
+      BindProgram(TranslateProgram(header), payload_bytes, Lane::Get().operators(), limits,
                   [](absl::string_view) { return MakeError(Reason::kTensorUnknown, "unknown"); });
   absl::Status status = bound.status();
   if (status.ok()) status = CheckResponseFits(*bound->program, kMaxResponseBytes);

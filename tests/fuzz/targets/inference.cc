@@ -16,9 +16,9 @@
 #include "google/protobuf/stubs/logging.h"
 #include "proto/status/error.h"
 #include "server/execution/bind_program.h"
-#include "server/rpc/execution_start.h"
-#include "server/rpc/inference/infer_answer.h"
-#include "server/rpc/inference/infer_request.h"
+#include "server/grpc/split_message.h"
+#include "server/kserve/infer_answer.h"
+#include "server/kserve/infer_request.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 #include "tests/unit/server/acl_environment.h"
@@ -89,21 +89,18 @@ void CheckParsers(absl::string_view bytes, bool we_accept, const ModelInferReque
 // An answer with zeros for results.
 void CheckAnswers(const ModelInferRequest& request, const Program& program) {
   const BoundInvocation& invocation = program.invocations[0];
-  ExecuteAnswer answer;
-  v1::ExecuteResponse header;
+  RequestAnswer answer;
+  answer.has_results = true;
   for (const BoundResult& wanted : program.results) {
     const OutputRef& ref = wanted.source;
     const BoundOutput& output = invocation.outputs[ref.output];
-    v1::Result* result = header.add_results();
-    result->mutable_source()->set_output(invocation.OutputName(ref.output));
-    result->mutable_tensor()->set_dtype(output.spec.dtype);
-    result->mutable_tensor()->mutable_shape()->Add(output.spec.shape.begin(),
-                                                   output.spec.shape.end());
+    AnsweredResult& result = answer.results.emplace_back();
+    result.output = invocation.OutputName(ref.output);
+    result.spec = output.spec;
     if (output.window) continue;
-    result->mutable_tensor()->set_payload(static_cast<uint32_t>(answer.payloads.size()));
+    result.payload = static_cast<uint32_t>(answer.payloads.size());
     answer.payloads.emplace_back(std::string(static_cast<size_t>(NumBytes(output.spec)), '\0'));
   }
-  answer.header = std::make_shared<const v1::ExecuteResponse>(std::move(header));
   const InferEcho echo = EchoOf(request);
   ModelInferResponse single;
   Check(single.ParseFromString(fuzz::Joined(BuildInferResponse(echo, answer))),
@@ -127,11 +124,11 @@ void CheckAnswers(const ModelInferRequest& request, const Program& program) {
 
 void Translate(const ModelInferRequest& request, codec::PayloadMessage message) {
   static const auto* const operators = new OperatorTable(TestAcl());
-  v1::ExecuteRequest translated;
-  absl::StatusOr<InferTask> task = TranslateInferRequest(
-      request, {.operators = *operators, .regions = &Regions()}, &message, &translated);
+  absl::StatusOr<InferTask> task =
+      TranslateInferRequest(request, {.operators = *operators, .regions = &Regions()}, &message);
   if (!task.ok()) return CheckRefusal(request.id(), task.status());
-  Check(translated.invocations_size() == 1, "one invocation");
+  const ProgramRequest& translated = task->request.program;
+  Check(translated.invocations.size() == 1, "one invocation");
   std::vector<uint64_t> payload_bytes;
   for (const codec::Payload& payload : message.payloads()) payload_bytes.push_back(payload.size);
   const absl::StatusOr<ProgramCall> bound = BindProgram(
@@ -141,9 +138,9 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
         Check(false, "no resident tensor can be named");
         return absl::InternalError("");
       },
-      [&](const v1::SharedMemoryRange& range) -> absl::StatusOr<std::shared_ptr<SharedRegion>> {
-        Check(range.region() < task->regions.size(), "only regions that were found");
-        return task->regions[range.region()];
+      [&](const MemoryRange& range) -> absl::StatusOr<std::shared_ptr<SharedRegion>> {
+        Check(range.region < task->regions.size(), "only regions that were found");
+        return task->regions[range.region];
       });
   if (!bound.ok()) return CheckRefusal(request.id(), bound.status());
   for (const BoundInput& input : bound->invocation(0).inputs) {
@@ -152,8 +149,8 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
       Check(payload_bytes[payload->payload] == bytes, "an input has the bytes of its shape");
     } else {
       const SharedWindow& window = bound->windows[std::get<SharedSource>(input.source).window];
-      Check(window.range.size() == bytes, "an input has the bytes of its shape");
-      Check(window.range.offset() + bytes <= kRegionBytes, "inside its region");
+      Check(window.range.size == bytes, "an input has the bytes of its shape");
+      Check(window.range.offset + bytes <= kRegionBytes, "inside its region");
     }
   }
   CheckAnswers(request, *bound->program);
@@ -162,7 +159,7 @@ void Translate(const ModelInferRequest& request, codec::PayloadMessage message) 
 void Receive(absl::string_view bytes, size_t slice_bytes) {
   ModelInferRequest request;
   absl::StatusOr<codec::PayloadMessage> message =
-      SplitRequest(fuzz::Delivered(bytes, slice_bytes), bytes.size(), &request, kRawInputsField);
+      SplitMessage(fuzz::Delivered(bytes, slice_bytes), bytes.size(), &request, kRawInputsField);
   // More raw inputs than any operator could have are refused before they are counted.
   constexpr size_t kManyBytes = 1024;
   if (message.ok() || bytes.size() < kManyBytes) {

@@ -12,6 +12,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "proto/codec/payload_message.h"
 #include "server/execution/prepared_program.h"
+#include "server/native/native_request.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 #include "tests/fuzz/targets/lane.h"
@@ -26,7 +27,7 @@ absl::StatusOr<std::shared_ptr<ResidentTensor>> FindNone(absl::string_view) {
   return MakeError(Reason::kTensorUnknown, "unknown");
 }
 
-absl::StatusOr<std::shared_ptr<SharedRegion>> FindNoRegion(const v1::SharedMemoryRange&) {
+absl::StatusOr<std::shared_ptr<SharedRegion>> FindNoRegion(const MemoryRange&) {
   return MakeError(Reason::kShmInvalid, absl::StatusCode::kNotFound, "unknown");
 }
 
@@ -68,14 +69,14 @@ void PrepareAndCall(absl::string_view request_bytes, absl::string_view call_byte
       !call.ParseFromArray(call_bytes.data(), static_cast<int>(call_bytes.size()))) {
     return;
   }
-  const auto prepared =
-      PreparedProgram::Make(request, Lane::Get().operators(), kPrepareLimits, FindNone);
+  const auto prepared = MakePrepared(request, Lane::Get().operators(), kPrepareLimits, FindNone);
   if (!prepared.ok()) return CheckIsRefusal(prepared.status());
   const Program& program = prepared->program();
   Check(prepared->host_bytes() >= program.invocations.size() * sizeof(BoundInvocation),
         "a program takes what its invocations take");
   Check(program.input_bytes <= kPrepareLimits.max_program_bytes, "sizes are bounded");
-  const auto bound = prepared->Bind(call, program.payload_sizes, FindNone, FindNoRegion);
+  const auto bound =
+      prepared->Bind(TranslateCall(call), program.payload_sizes, FindNone, FindNoRegion);
   if (!bound.ok()) {
     CheckIsRefusal(bound.status());
   } else {
@@ -86,10 +87,10 @@ void PrepareAndCall(absl::string_view request_bytes, absl::string_view call_byte
   // A call with a payload too many is refused, whatever else it says.
   std::vector<uint64_t> sizes(program.payload_sizes.begin(), program.payload_sizes.end());
   sizes.push_back(4);
-  CheckIsRefusal(prepared->Bind(call, sizes, FindNone, FindNoRegion).status());
+  CheckIsRefusal(prepared->Bind(TranslateCall(call), sizes, FindNone, FindNoRegion).status());
   if (!request.inputs().empty()) return;
-  const auto whole =
-      BindProgram(request.program(), {}, Lane::Get().operators(), kPrepareLimits, FindNone);
+  const auto whole = BindProgram(TranslateProgram(request.program()), {}, Lane::Get().operators(),
+                                 kPrepareLimits, FindNone);
   Check(whole.ok(), "a program without inputs can be sent whole");
   Check(whole->program->results == program.results, "and gives the same results");
 }

@@ -15,7 +15,7 @@
 
 #include "google/protobuf/stubs/logging.h"
 #include "opserve/v1/shared_memory.pb.h"
-#include "server/rpc/shared_memory_session.h"
+#include "server/shm/shared_memory_session.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 

@@ -10,6 +10,7 @@
 #include "ops/catalog/attributes.h"
 #include "ops/catalog/descriptor_proto.h"
 #include "ops/catalog/rules.h"
+#include "opserve/v1/operator_service.pb.h"
 #include "proto/status/error.h"
 
 namespace opserve::catalog {
@@ -22,9 +23,7 @@ constexpr Dtype H = v1::DATA_TYPE_FLOAT16;
 constexpr Dtype B = v1::DATA_TYPE_BF16;
 constexpr Dtype D = v1::DATA_TYPE_DOUBLE;
 
-AttributeValues Defaults(const OperatorDescriptor& op) {
-  return *ResolveAttributes(op, google::protobuf::RepeatedPtrField<v1::NamedAttribute>());
-}
+AttributeValues Defaults(const OperatorDescriptor& op) { return *ResolveAttributes(op, {}); }
 
 // What the judge says of a call with one tensor for each input.
 struct Verdict {
@@ -187,6 +186,14 @@ TEST(InferOutputTest, LogSoftmaxDimIsWithinTheRank) {
   }
 }
 
+std::vector<GivenAttribute> Given(const std::vector<v1::NamedAttribute>& attributes) {
+  std::vector<GivenAttribute> given;
+  for (const v1::NamedAttribute& attribute : attributes) {
+    given.push_back({attribute.name(), &attribute.value()});
+  }
+  return given;
+}
+
 v1::NamedAttribute Named(const std::string& name, int64_t value) {
   v1::NamedAttribute attribute;
   attribute.set_name(name);
@@ -221,9 +228,7 @@ TEST(CountChargeTest, StepsOfProductsAreLessThanElements) {
   const std::vector<v1::NamedAttribute> window = {Named("stride", {1, 1}), Named("padding", {1, 1}),
                                                   Named("dilation", {1, 1}),
                                                   Named("output_padding", {0, 0})};
-  const AttributeValues plain = *ResolveAttributes(
-      convolution,
-      google::protobuf::RepeatedPtrField<v1::NamedAttribute>(window.begin(), window.end()));
+  const AttributeValues plain = *ResolveAttributes(convolution, Given(window));
   for (const Case& c : {
            Case{"Matmul", {{F, {2 * k, k}}, {F, {k, 2 * k}}}, 4 * k * k * k, 16 * k * k},
            Case{"BatchMatMul", {{F, {3, k, k}}, {F, {3, k, k}}}, 3 * k * k * k, 12 * k * k},
@@ -277,9 +282,7 @@ TEST(InferOutputTest, CountsWithTheLargestNumbers) {
   };
   for (const ExtremeCase& c : cases) {
     const OperatorDescriptor& op = *FindOperator(c.op);
-    const google::protobuf::RepeatedPtrField<v1::NamedAttribute> given(c.given.begin(),
-                                                                       c.given.end());
-    const auto attributes = ResolveAttributes(op, given);
+    const auto attributes = ResolveAttributes(op, Given(c.given));
     ASSERT_TRUE(attributes.ok()) << attributes.status();
 
     const Verdict verdict = JudgeOf(op, {c.input}, *attributes, {});
@@ -328,9 +331,7 @@ TEST(ResolveAttributesTest, TakesNumbersAndNames) {
       {"NameWhereThereAreNone", "LogSoftmaxBackward", {Named("dim", "last")}, {}, "not a name"},
   };
   for (const AttributeCase& c : cases) {
-    const google::protobuf::RepeatedPtrField<v1::NamedAttribute> given(c.given.begin(),
-                                                                       c.given.end());
-    const auto values = ResolveAttributes(*FindOperator(c.op), given);
+    const auto values = ResolveAttributes(*FindOperator(c.op), Given(c.given));
     if (c.first) {
       ASSERT_TRUE(values.ok()) << c.name << ": " << values.status();
       EXPECT_EQ(std::get<int64_t>((*values)[0]), *c.first) << c.name;

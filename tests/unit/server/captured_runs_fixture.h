@@ -10,6 +10,7 @@
 #include "proto/status/error.h"
 #include "server/execution/captured_runs.h"
 #include "server/execution/prepared_program.h"
+#include "server/native/native_request.h"
 #include "tests/adding_program.h"
 #include "tests/unit/server/lane_fixture.h"
 namespace opserve::server {
@@ -73,11 +74,11 @@ class CapturedRunsFixture : public LaneFixture {
       }
     }
     if (use == Sum::kReplacesDonated) program->add_donated_inputs(1);
-    auto made = PreparedProgram::Make(
-        request, operators_, ProgramLimits(),
-        [](absl::string_view) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
-          return absl::NotFoundError("none");
-        });
+    auto made =
+        MakePrepared(request, operators_, ProgramLimits(),
+                     [](absl::string_view) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
+                       return absl::NotFoundError("none");
+                     });
     ASSERT_TRUE(made.ok()) << made.status();
     program_ = std::make_unique<PreparedProgram>(*std::move(made));
   }
@@ -93,7 +94,7 @@ class CapturedRunsFixture : public LaneFixture {
     v1::PreparedCall message;
     message.add_residents("w");
     auto bound = program_->Bind(
-        message, {kPayloadBytes},
+        TranslateCall(message), {kPayloadBytes},
         [this](absl::string_view) -> absl::StatusOr<std::shared_ptr<ResidentTensor>> {
           return weights_;
         },

@@ -10,6 +10,7 @@
 #include "server/execution/bind_program.h"
 #include "server/execution/captured_runs.h"
 #include "server/execution/prepared_program.h"
+#include "server/native/native_request.h"
 #include "tests/unit/server/error_detail.h"
 #include "tests/unit/server/laid_out_operators.h"
 #include "tests/unit/server/lane_fixture.h"
@@ -29,7 +30,8 @@ class ContiguousCopiesTest : public LaneFixture {
 
   absl::StatusOr<ProgramCall> Bind(const v1::ExecuteRequest& request,
                                    const std::vector<uint64_t>& payload_bytes) {
-    return BindProgram(request, payload_bytes, table_, limits_of_programs_, NoResident);
+    return BindProgram(TranslateProgram(request), payload_bytes, table_, limits_of_programs_,
+                       NoResident);
   }
 
   absl::StatusOr<ProgramResult> Run(const ProgramCall& call,
@@ -226,9 +228,9 @@ TEST_F(ContiguousCopiesTest, ACapturedRunMakesThemToo) {
   input->add_shape(2);
   input->add_shape(3);
   AddSub({{3, 2}, {1, 3}}, request.mutable_program())->set_program_input(0);
-  const auto prepared = PreparedProgram::Make(request, table_, limits_of_programs_, NoResident);
+  const auto prepared = MakePrepared(request, table_, limits_of_programs_, NoResident);
   ASSERT_TRUE(prepared.ok()) << prepared.status();
-  const auto call = prepared->Bind(v1::PreparedCall(), {24}, NoResident, NoSharedMemory);
+  const auto call = prepared->Bind({}, {24}, NoResident, NoSharedMemory);
   ASSERT_TRUE(call.ok()) << call.status();
   CapturedRuns captured(acl_, /*max_bytes=*/1 << 20, /*runs_per_program=*/1,
                         [](uint32_t, uint64_t) -> absl::StatusOr<std::shared_ptr<void>> {

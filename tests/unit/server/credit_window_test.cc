@@ -1,7 +1,7 @@
 // All that a client may do with its credit, and whatever order the daemon copies in, for small
 // numbers of bytes.
 
-#include "server/rpc/credit_window.h"
+#include "server/session/credit_window.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -14,6 +14,7 @@
 #include "proto/status/error.h"
 #include "server/execution/captured_runs.h"
 #include "server/execution/prepared_programs.h"
+#include "server/native/native_request.h"
 #include "tests/process_memory.h"
 #include "tests/unit/server/lane_fixture.h"
 
@@ -136,8 +137,8 @@ class HostMemoryTest : public LaneFixture {
                       uint32_t tenant = kTenant) {
     const auto added = programs.Prepare(
         tenant, request.SerializeAsString(), absl::InfiniteDuration(), absl::UnixEpoch(), [&] {
-          return PreparedProgram::Make(request, operators_, ProgramLimits(),
-                                       [](absl::string_view) { return absl::NotFoundError(""); });
+          return MakePrepared(request, operators_, ProgramLimits(),
+                              [](absl::string_view) { return absl::NotFoundError(""); });
         });
     EXPECT_TRUE(added.ok()) << added.status();
     return added->handle;
@@ -150,7 +151,7 @@ class HostMemoryTest : public LaneFixture {
     EXPECT_TRUE(program.ok()) << program.status();
     const uint64_t bytes = (*program)->program().payload_sizes.front();
     auto bound = (*program)->Bind(
-        v1::PreparedCall(), {bytes}, [](absl::string_view) { return absl::NotFoundError(""); },
+        PreparedRequest(), {bytes}, [](absl::string_view) { return absl::NotFoundError(""); },
         NoSharedMemory);
     EXPECT_TRUE(bound.ok()) << bound.status();
     const std::vector<float> values(bytes / sizeof(float), 1);

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "server/rpc/idempotency_cache.h"
+#include "server/request/idempotency_cache.h"
 #include "tests/seed.h"
 
 namespace opserve::server {
@@ -42,7 +42,7 @@ class IdempotencyCacheModelTest : public ::testing::Test {
     const auto begun = cache_.Begin(
         {.tenant = 0, .weight = 1, .key = key, .digest = digest},
         std::make_shared<CallState>(absl::InfiniteFuture()),
-        [told](const ExecutionEnd& /*end*/) { ++*told; }, now_);
+        [told](const RequestEnd& /*end*/) { ++*told; }, now_);
     std::erase_if(kept_, [this](const auto& entry) { return entry.second.until <= now_; });
     const auto kept = kept_.find(key);
     const auto run = KnownRun(key);
@@ -61,11 +61,11 @@ class IdempotencyCacheModelTest : public ::testing::Test {
   void EndOne() {
     const auto node = runs_.extract(std::next(runs_.begin(), Pick(runs_.size())));
     const Run& run = node.mapped();
-    ExecutionEnd end;
+    RequestEnd end;
     if (Pick(2) == 0) {
       end.status = absl::InternalError("it failed");
     } else {
-      end.answer = std::make_shared<const ExecuteAnswer>();
+      end.answer = std::make_shared<const RequestAnswer>();
       if (run.is_known) kept_[run.key] = {run.body, run.bytes, end.answer, now_ + kLifetime};
     }
     cache_.End(node.key(), end, now_);

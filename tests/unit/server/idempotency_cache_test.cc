@@ -1,6 +1,6 @@
 // Requests with an idempotency key: who runs, who waits, what is kept and for how long.
 
-#include "server/rpc/idempotency_cache.h"
+#include "server/request/idempotency_cache.h"
 
 #include <atomic>
 #include <memory>
@@ -23,7 +23,7 @@ constexpr uint64_t kKiB = 1 << 10;
 struct Caller {
   absl::StatusOr<IdempotencyCache::Begun> begun = absl::UnknownError("not begun");
   std::shared_ptr<CallState> run_call;
-  std::shared_ptr<std::vector<ExecutionEnd>> ends = std::make_shared<std::vector<ExecutionEnd>>();
+  std::shared_ptr<std::vector<RequestEnd>> ends = std::make_shared<std::vector<RequestEnd>>();
 
   bool is_first() const { return begun->is_first; }
   uint64_t run() const { return begun->place.run; }
@@ -45,7 +45,7 @@ class IdempotencyCacheTest : public ::testing::Test {
     digest[0] = body;
     caller.begun = cache_.Begin(
         {.tenant = tenant, .weight = weight, .key = key, .digest = digest}, caller.run_call,
-        [ends = caller.ends](const ExecutionEnd& end) { ends->push_back(end); }, now_);
+        [ends = caller.ends](const RequestEnd& end) { ends->push_back(end); }, now_);
     return caller;
   }
 
@@ -56,7 +56,7 @@ class IdempotencyCacheTest : public ::testing::Test {
     caller.run_call = std::make_shared<CallState>(absl::InfiniteFuture());
     caller.begun = cache_.Begin(
         {.tenant = tenant, .identity = {{client, number, answered_below}}}, caller.run_call,
-        [ends = caller.ends](const ExecutionEnd& end) { ends->push_back(end); }, now_);
+        [ends = caller.ends](const RequestEnd& end) { ends->push_back(end); }, now_);
     return caller;
   }
 
@@ -66,13 +66,13 @@ class IdempotencyCacheTest : public ::testing::Test {
     return End(caller);
   }
   IdempotencyCache::Answer End(const Caller& caller) {
-    ExecutionEnd end;
-    end.answer = std::make_shared<const ExecuteAnswer>();
+    RequestEnd end;
+    end.answer = std::make_shared<const RequestAnswer>();
     cache_.End(caller.run(), end, now_);
     return end.answer;
   }
   void Fail(const Caller& caller) {
-    ExecutionEnd end;
+    RequestEnd end;
     end.status = absl::InternalError("it failed");
     cache_.End(caller.run(), end, now_);
   }
@@ -429,7 +429,7 @@ TEST_F(IdempotencyCacheTest, OfAnAnswerWithoutRoomItIsKnownThatTheRequestRan) {
 
     const Caller again = BeginNumber(bytes, bytes);
     ASSERT_NE(again.kept(), nullptr);
-    EXPECT_EQ(again.kept()->header, nullptr);
+    EXPECT_FALSE(again.kept()->is_known);
   }
   EXPECT_EQ(cache_.unremembered().OfSlot(0), 2u);
   const Caller with_key = Begin("key");
@@ -507,13 +507,13 @@ TEST_F(IdempotencyCacheTest, OfManyAtOnceOneRunsAndAllAreTold) {
       const auto begun = cache_.Begin(
           {.tenant = 0, .weight = 1, .key = "key", .digest = {}},
           std::make_shared<CallState>(absl::InfiniteFuture()),
-          [&](const ExecutionEnd& end) { told += end.status.ok(); }, now_);
+          [&](const RequestEnd& end) { told += end.status.ok(); }, now_);
       if (begun->answer != nullptr) ++told;
       if (!begun->is_first) return;
       ++first;
       cache_.Reserve(begun->place.run, /*results=*/1, kKiB, Keeping::kWhileThereIsRoom, now_);
-      ExecutionEnd end;
-      end.answer = std::make_shared<const ExecuteAnswer>();
+      RequestEnd end;
+      end.answer = std::make_shared<const RequestAnswer>();
       cache_.End(begun->place.run, end, now_);
     });
   }

@@ -1,4 +1,4 @@
-#include "server/rpc/outgoing_messages.h"
+#include "server/grpc/outgoing_messages.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/rpc/pace_watch.h"
+#include "server/grpc/pace_watch.h"
 
 #include <chrono>
 

@@ -1,5 +1,6 @@
 // Programs that are bound once: what a call must bring, and what it may change.
 #include "server/execution/prepared_program.h"
+#include "server/native/native_request.h"
 
 #include <malloc.h>
 
@@ -73,7 +74,7 @@ v1::PrepareRequest Step() {
 }
 
 absl::StatusOr<PreparedProgram> Make(const v1::PrepareRequest& request) {
-  return PreparedProgram::Make(request, TestOperators(), ProgramLimits(), FindNamed);
+  return MakePrepared(request, TestOperators(), ProgramLimits(), FindNamed);
 }
 
 TEST(PreparedProgramTest, ADonatedTensorIsWorkedInAfterItsLastReader) {
@@ -206,7 +207,7 @@ TEST(PreparedProgramTest, ACallBringsExactlyTheInputs) {
     v1::PreparedCall call;
     for (const char* handle : c.residents) call.add_residents(handle);
 
-    const auto bound = prepared->Bind(call, c.payloads, FindNamed, NoSharedMemory);
+    const auto bound = prepared->Bind(TranslateCall(call), c.payloads, FindNamed, NoSharedMemory);
 
     if (c.message[0] == '\0') {
       ASSERT_TRUE(bound.ok()) << c.name << bound.status();
@@ -242,7 +243,7 @@ TEST(PreparedProgramTest, ACallNamesVersionsOfItsTensors) {
       expected->set_version(7);
     }
 
-    const auto bound = prepared->Bind(call, {24}, FindNamed, NoSharedMemory);
+    const auto bound = prepared->Bind(TranslateCall(call), {24}, FindNamed, NoSharedMemory);
 
     if (c.message[0] == '\0') {
       ASSERT_TRUE(bound.ok()) << c.name << bound.status();
@@ -262,11 +263,11 @@ TEST(PreparedProgramTest, ATensorThatIsReplacedIsNotGivenTwice) {
   call.add_residents("a");
   call.add_residents("a");
 
-  const auto bound = prepared->Bind(call, {}, FindNamed, NoSharedMemory);
+  const auto bound = prepared->Bind(TranslateCall(call), {}, FindNamed, NoSharedMemory);
   EXPECT_THAT(std::string(bound.status().message()), HasSubstr("is given twice"));
 
   call.set_residents(1, "b");
-  EXPECT_TRUE(prepared->Bind(call, {}, FindNamed, NoSharedMemory).ok());
+  EXPECT_TRUE(prepared->Bind(TranslateCall(call), {}, FindNamed, NoSharedMemory).ok());
 }
 
 TEST(PreparedProgramTest, ACallChangesValuesOfAttributesAndNoShapes) {
@@ -296,7 +297,7 @@ TEST(PreparedProgramTest, ACallChangesValuesOfAttributesAndNoShapes) {
     } else {
       change->mutable_attribute()->mutable_value()->set_int64_value(value);
     }
-    return prepared->Bind(call, {24}, FindNamed, NoSharedMemory);
+    return prepared->Bind(TranslateCall(call), {24}, FindNamed, NoSharedMemory);
   };
 
   const auto changed = bind(0, "dim", 0, false);

@@ -1,6 +1,7 @@
 // Handles of prepared programs: leases, sharing, whose they are, which go when there are too many,
 // and which leave for another daemon or come from one. Time is what the tests say it is.
 #include "server/execution/prepared_programs.h"
+#include "server/native/native_request.h"
 
 #include <string>
 #include <utility>
@@ -40,8 +41,8 @@ v1::PrepareRequest ChainRequest(uint32_t count) {
 }
 
 absl::StatusOr<PreparedProgram> Chain(uint32_t count) {
-  return PreparedProgram::Make(ChainRequest(count), TestOperators(), ProgramLimits(),
-                               [](absl::string_view) { return absl::NotFoundError(""); });
+  return MakePrepared(ChainRequest(count), TestOperators(), ProgramLimits(),
+                      [](absl::string_view) { return absl::NotFoundError(""); });
 }
 
 class PreparedProgramsTest : public ::testing::Test {
@@ -161,7 +162,7 @@ absl::StatusOr<PreparedProgram> KeptChain(uint32_t count) {
   v1::PrepareRequest request = ChainRequest(count);
   request.mutable_lease()->set_seconds(7);
   absl::StatusOr<PreparedProgram> program = Chain(count);
-  if (program.ok()) program->KeepRequest(request);
+  if (program.ok()) program->KeepRequest(TemplateBytes(request));
   return program;
 }
 

@@ -1,4 +1,5 @@
 #include "server/execution/bind_program.h"
+#include "server/native/native_request.h"
 
 #include <functional>
 #include <memory>
@@ -73,7 +74,8 @@ absl::StatusOr<ProgramCall> Bind(const v1::ExecuteRequest& request,
   limits.max_invocations = 3;
   limits.max_tensor_bytes = 1000;
   limits.max_program_bytes = 2000;
-  return BindProgram(request, payload_bytes, TestOperators(), limits, FindNamedResident);
+  return BindProgram(TranslateProgram(request), payload_bytes, TestOperators(), limits,
+                     FindNamedResident);
 }
 
 TEST(BindProgramTest, OneInvocation) {
@@ -258,8 +260,8 @@ TEST(BindProgramTest, ASumOfInputsDoesNotWrap) {
   limits.max_tensor_bytes = UINT64_MAX;
   limits.max_program_bytes = UINT64_MAX - 1;
   const std::vector<uint64_t> payload_bytes = {24, uint64_t{1} << 63, uint64_t{1} << 63};
-  const auto bound =
-      BindProgram(L1Request(), payload_bytes, TestOperators(), limits, FindNamedResident);
+  const auto bound = BindProgram(TranslateProgram(L1Request()), payload_bytes, TestOperators(),
+                                 limits, FindNamedResident);
   EXPECT_EQ(ErrorDetailOf(bound.status())->reason(), "too_large") << bound.status();
 }
 
@@ -339,8 +341,8 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
   ProgramLimits limits;
   limits.max_output_ratio = 100;
   const auto bind = [&](int64_t elements) {
-    return BindProgram(RepeatedL1Request(elements), {4, 4, 4}, TestOperators(), limits,
-                       FindNamedResident)
+    return BindProgram(TranslateProgram(RepeatedL1Request(elements)), {4, 4, 4}, TestOperators(),
+                       limits, FindNamedResident)
         .status();
   };
 
@@ -355,7 +357,8 @@ TEST(BindProgramTest, OutputsOutOfProportionAreRefused) {
 TEST(BindProgramTest, ResultsThatStayAreInProportion) {
   v1::ExecuteRequest request = RepeatedL1Request(10 << 20);
   const auto bind = [&] {
-    return BindProgram(request, {4, 4, 4}, TestOperators(), {}, FindNamedResident).status();
+    return BindProgram(TranslateProgram(request), {4, 4, 4}, TestOperators(), {}, FindNamedResident)
+        .status();
   };
   EXPECT_EQ(ReasonOf(bind()), "amplification");
   v1::WantedResult* kept = request.add_results();
@@ -379,7 +382,8 @@ TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
   ProgramLimits limits;
   const auto bind = [&](const v1::ExecuteRequest& request, uint64_t max_work) {
     limits.max_program_work = max_work;
-    return BindProgram(request, {24, 24, 24, 24}, TestOperators(), limits, FindNamedResident);
+    return BindProgram(TranslateProgram(request), {24, 24, 24, 24}, TestOperators(), limits,
+                       FindNamedResident);
   };
   const auto bound = bind(TwoStepRequest(), 12);
   ASSERT_TRUE(bound.ok()) << bound.status();
@@ -403,8 +407,9 @@ TEST(BindProgramTest, MoreWorkThanARequestMayAskForIsRefused) {
   for (const int64_t extent : {int64_t{1} << 50, int64_t{2}, int64_t{3}}) target->add_shape(extent);
   for (const int64_t stride : {0, 3, 1}) target->add_strides(stride);
   limits.max_work = 1000;
-  const absl::Status too_much =
-      BindProgram(repeated, {24, 24, 24}, TestOperators(), limits, FindNamedResident).status();
+  const absl::Status too_much = BindProgram(TranslateProgram(repeated), {24, 24, 24},
+                                            TestOperators(), limits, FindNamedResident)
+                                    .status();
   EXPECT_EQ(ReasonOf(too_much), "work_limit") << too_much;
   EXPECT_THAT(std::string(too_much.message()),
               HasSubstr("KlDivBackward: computes 6755399441055744 elements, at most 1000"));
@@ -427,8 +432,8 @@ TEST(BindProgramTest, StepsOfProductsCountLess) {
       tensor->add_shape(static_cast<int64_t>(shape.second));
       tensor->set_payload(payload++);
     }
-    return BindProgram(request, {rows * inner * 4, inner * columns * 4}, TestOperators(), limits,
-                       FindNamedResident);
+    return BindProgram(TranslateProgram(request), {rows * inner * 4, inner * columns * 4},
+                       TestOperators(), limits, FindNamedResident);
   };
   const auto head = bind(8192, 768, 50257);
   EXPECT_TRUE(head.ok()) << "the last layer of a language model: " << head.status();

@@ -1,12 +1,13 @@
 // When two requests are the same.
 
-#include "server/rpc/request_digest.h"
+#include "server/request/request_digest.h"
 
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/native/native_request.h"
 
 namespace opserve::server {
 namespace {
@@ -17,7 +18,13 @@ using ::testing::Ne;
 v1::ExecuteRequest Header(const std::string& op) {
   v1::ExecuteRequest header;
   header.add_invocations()->set_operator_(op);
+  header.set_idempotency_key("key");
   return header;
+}
+
+RequestDigest DigestOf(const v1::ExecuteRequest& header,
+                       const std::vector<codec::Payload>& payloads) {
+  return server::DigestOf(TranslateRequest(header).fields, payloads);
 }
 
 // Payloads in pieces as they might come from the network. The pieces are literals.
@@ -39,11 +46,11 @@ TEST(RequestDigestTest, IsThatOfTheBytesAndNotOfTheirPieces) {
 }
 
 TEST(RequestDigestTest, IsOfTheFieldsInWhateverOrderTheyCame) {
-  // invocations {}, want_receipt true; then the other way round
+  // invocations {}, want_receipt true, idempotency_key "k"; then in another order
   v1::ExecuteRequest one;
   v1::ExecuteRequest other;
-  ASSERT_TRUE(one.ParseFromString(std::string("\x0a\x00\x18\x01", 4)));
-  ASSERT_TRUE(other.ParseFromString(std::string("\x18\x01\x0a\x00", 4)));
+  ASSERT_TRUE(one.ParseFromString(std::string("\x0a\x00\x18\x01\x22\x01k", 7)));
+  ASSERT_TRUE(other.ParseFromString(std::string("\x22\x01k\x18\x01\x0a\x00", 7)));
 
   EXPECT_EQ(DigestOf(one, {}), DigestOf(other, {}));
 }

@@ -17,10 +17,10 @@
 #include "server/device/acl_status.h"
 #include "server/device/host_registration.h"
 #include "server/device/runtime_text.h"
+#include "server/grpc/grpc_log.h"
+#include "server/grpc/status_conversion.h"
 #include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
-#include "server/rpc/grpc_log.h"
-#include "server/rpc/status_conversion.h"
 #include "tests/fuzz/error_text.h"
 #include "tests/unit/server/acl_environment.h"
 

@@ -1,4 +1,4 @@
-#include "server/rpc/upload_pace.h"
+#include "server/grpc/upload_pace.h"
 
 #include "gtest/gtest.h"
 

@@ -32,8 +32,8 @@ class WindowTransferTest : public LaneFixture {
     SharedWindow window;
     window.region = kind.is_mapped ? *SharedRegion::Map(file.get(), spec, retire_, NoCharge)
                                    : SharedRegion::Open(dup(file.get()), spec, nullptr);
-    window.range.set_offset(kind.offset);
-    window.range.set_size(kBytes);
+    window.range.offset = kind.offset;
+    window.range.size = kBytes;
     return window;
   }
 

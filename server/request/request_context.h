@@ -1,0 +1,44 @@
+// What all requests of a daemon share, whatever their protocol.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/execution/operator_table.h"
+#include "server/execution/prepared_programs.h"
+#include "server/execution/program_limits.h"
+#include "server/execution/resident_tensors.h"
+#include "server/observability/operator_statistics.h"
+#include "server/observability/request_log.h"
+#include "server/observability/request_metrics.h"
+#include "server/scheduling/scheduler.h"
+#include "server/scheduling/shadow_checks.h"
+#include "server/shared_memory/shared_regions.h"
+
+namespace opserve::server {
+
+class IdempotencyCache;
+
+// All pointers outlive the requests.
+struct RequestContext {
+  const OperatorTable* operators = nullptr;
+  Scheduler* scheduler = nullptr;
+  ResidentTensors* residents = nullptr;
+  PreparedPrograms* prepared = nullptr;
+  const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
+  IdempotencyCache* idempotency = nullptr;
+  RequestMetrics* metrics = nullptr;
+  OperatorStatistics* statistics = nullptr;
+  RequestLog* request_log = nullptr;
+  ShadowChecks* shadow_checks = nullptr;  // outlives the context
+  ProgramLimits limits;
+  uint64_t max_response_bytes = 0;
+  // Once set, new requests are answered UNAVAILABLE.
+  std::atomic<bool> is_draining = false;
+  // The address of the daemon that receives this one's resident tensors, for clients, once it does.
+  std::atomic<const std::string*> moved_to = nullptr;
+};
+
+}  // namespace opserve::server

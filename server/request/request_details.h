@@ -1,0 +1,17 @@
+// The details of a request, for the log.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/execution/program.h"
+#include "server/execution/program_runner.h"
+#include "server/observability/request_log.h"
+
+namespace opserve::server {
+
+// `result`: how the program ended.
+std::shared_ptr<const RequestDetails> DetailsOf(const Program& program,
+                                                const absl::StatusOr<ProgramResult>& result);
+
+}  // namespace opserve::server

@@ -1,0 +1,230 @@
+#include "server/session/request_arrival.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "grpc/support/time.h"
+#include "proto/status/error.h"
+#include "proto/status/status_macros.h"
+#include "server/scheduling/transfer_task.h"
+
+namespace opserve::server {
+namespace {
+
+// What a client may have under way: enough for the copy of one part and the next on its way.
+constexpr uint64_t kWindowBytes = 4 * codec::kMostChunkBytes;
+
+// The binder checks the sizes; no sum may overflow before it has.
+uint64_t Sum(const codec::PayloadSizes& sizes) {
+  uint64_t sum = 0;
+  for (const uint64_t size : sizes) sum = size > UINT64_MAX - sum ? UINT64_MAX : sum + size;
+  return sum;
+}
+
+}  // namespace
+
+RequestArrival::RequestArrival(SessionContext& context, grpc::CompletionQueue* queue,
+                               uint32_t tenant, std::shared_ptr<CallState> call,
+                               codec::PayloadSizes sizes, Receiver receiver)
+    : context_(context),
+      queue_(queue),
+      tenant_(tenant),
+      call_(std::move(call)),
+      sizes_(std::move(sizes)),
+      receiver_(std::move(receiver)),
+      total_bytes_(Sum(sizes_)),
+      pace_(UploadPace(context.upload_stall_timeout, context.upload_min_bytes_per_second), queue,
+            {.expect_event = [this] { ExpectEvent(); },
+             .on_overdue = [this] { Fail(Stalled()); },
+             .event_ended = [this] { EventEnded(); }}),
+      credit_(total_bytes_, kWindowBytes, codec::kMostChunkBytes) {
+  for (const uint64_t size : sizes_) {
+    tensors_.push_back(std::make_shared<ResidentTensor>());
+    tensors_.back()->spec = {v1::DATA_TYPE_UINT8, {static_cast<int64_t>(size)}};
+  }
+}
+
+absl::Status RequestArrival::Begin(const ProgramCall& bound) {
+  DeviceService* device = nullptr;
+  // Other resident tensors of the request come behind the payloads.
+  if (bound.residents.size() > tensors_.size()) {
+    device = context_.scheduler->Find(bound.residents[tensors_.size()].tensor->device);
+  } else {
+    device = context_.scheduler->BestForTensors(*context_.residents, tenant_, total_bytes_,
+                                                bound.program.get());
+  }
+  if (device == nullptr) return MakeError(Reason::kDeviceUnavailable, "no device is ready");
+  const uint64_t program_bytes = bound.program->memory_plan.total_bytes;
+  DeviceQueue& queue = device->queue();
+  OPSERVE_RETURN_IF_ERROR(queue.CheckCanEverHold(tenant_, total_bytes_ + program_bytes));
+  OPSERVE_ASSIGN_OR_RETURN(program_share_, queue.TakeMemory(tenant_, program_bytes));
+  OPSERVE_ASSIGN_OR_RETURN(const std::shared_ptr<void> share,
+                           queue.TakeMemory(tenant_, total_bytes_));
+  for (const std::shared_ptr<ResidentTensor>& tensor : tensors_) {
+    tensor->device = device->device().id();
+    tensor->device_generation = device->device().generation();
+    tensor->content->zone_share = share;
+  }
+  writer_.Expect(*device, total_bytes_);
+  has_begun_ = true;
+  SkipComplete();
+  ExpectEvent();
+  deadline_alarm_.Set(queue_, absl::ToChronoTime(call_->deadline()), &deadline_event_);
+  GrantMore();
+  Proceed();
+  return absl::OkStatus();
+}
+
+void RequestArrival::SkipComplete() {
+  while (payload_ < sizes_.size() && offset_ == sizes_[payload_]) {
+    ++payload_;
+    offset_ = 0;
+  }
+}
+
+void RequestArrival::GrantMore() {
+  const uint64_t more = credit_.Grant();
+  if (more == 0) return;
+  pace_.Wait(credit_.on_their_way());
+  receiver_.grant(more);
+}
+
+absl::Status RequestArrival::Receive(codec::Slices&& chunk) {
+  const uint64_t bytes = codec::NumBytes(chunk);
+  if (bytes == 0 || bytes > codec::kMostChunkBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a chunk of ", bytes, " bytes, 1 to ", codec::kMostChunkBytes, " allowed"));
+  }
+  if (!credit_.Receive(bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("a chunk of ", bytes, " bytes, ",
+                                                   credit_.on_their_way(), " more were granted"));
+  }
+  if (bytes > sizes_[payload_] - offset_) {
+    return absl::InvalidArgumentError(absl::StrCat("a chunk of ", bytes, " bytes, of payload ",
+                                                   payload_, " ", sizes_[payload_] - offset_,
+                                                   " are to come"));
+  }
+  if (failure_.ok()) {
+    pace_.Arrived(bytes);
+    if (credit_.on_their_way() == 0) {
+      pace_.EndWait();
+    } else {
+      pace_.Wait(credit_.on_their_way());
+    }
+    const bool continues = !waiting_.empty() && waiting_.back().payload == payload_;
+    if (continues) {
+      codec::Slices& together = waiting_.back().bytes;
+      for (grpc::Slice& slice : chunk) together.push_back(std::move(slice));
+    } else {
+      waiting_.push_back({payload_, offset_, std::move(chunk)});
+    }
+  }
+  offset_ += bytes;
+  SkipComplete();
+  Proceed();
+  return absl::OkStatus();
+}
+
+void RequestArrival::Proceed() {
+  if (is_over_ || step_is_running_ || !has_begun_) return;
+  if (failure_.ok() && !waiting_.empty()) {
+    failure_ = CopyNext();
+    if (step_is_running_) return;
+  }
+  if (failure_.ok() && !credit_.is_complete()) return;
+  is_over_ = true;
+  deadline_alarm_.Cancel();
+  pace_.Stop();
+  waiting_.clear();
+  writer_.Clear();
+  program_share_.reset();
+  if (!failure_.ok()) tensors_.clear();
+  receiver_.over(failure_);
+}
+
+absl::Status RequestArrival::CopyNext() {
+  OPSERVE_RETURN_IF_ERROR(call_->Check());
+  Waiting next = std::move(waiting_.front());
+  waiting_.pop_front();
+  copying_bytes_ = codec::NumBytes(next.bytes);
+  writer_.Add({.message = codec::PayloadMessage::OfPayload(std::move(next.bytes)),
+               .tensor = tensors_[next.payload].get(),
+               .offset = next.offset});
+  ChunkWriter::Copy copy = writer_.Begin(*call_, tenant_);
+  std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
+      call_, copy.device, TaskDemand{.tenant = tenant_}, TransferTask::Kind{.uses_residents = true},
+      std::move(copy.step), [this](const absl::Status& status) { EndStep(status); });
+  // Before another thread could end it.
+  step_is_running_ = true;
+  ExpectEvent();
+  absl::Status status = context_.scheduler->Submit(&task);
+  if (!status.ok()) {
+    step_is_running_ = false;
+    writer_.End(status);
+    EventEnded();
+  }
+  return status;
+}
+
+void RequestArrival::EndStep(const absl::Status& status) {
+  {
+    absl::MutexLock lock(&step_mutex_);
+    step_status_ = status;
+  }
+  step_alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_REALTIME), &step_event_);
+}
+
+void RequestArrival::HandleStep(bool /*ok*/) {
+  step_is_running_ = false;
+  absl::Status status;
+  {
+    absl::MutexLock lock(&step_mutex_);
+    status = std::exchange(step_status_, absl::OkStatus());
+  }
+  writer_.End(status);
+  if (status.ok()) {
+    credit_.Copy(copying_bytes_);
+    if (failure_.ok()) GrantMore();
+  } else if (failure_.ok()) {
+    failure_ = status;
+  }
+  Proceed();
+  EventEnded();
+}
+
+void RequestArrival::HandleDeadline(bool ok) {
+  if (ok) Fail(MakeError(Reason::kDeadlineExpired, "the deadline passed while inputs arrived"));
+  EventEnded();
+}
+
+void RequestArrival::Fail(const absl::Status& status) {
+  if (is_over_) return;
+  if (failure_.ok()) failure_ = status;
+  pace_.EndWait();
+  if (step_is_running_) call_->Cancel();  // it may wait in a queue
+  Proceed();
+}
+
+absl::Status RequestArrival::Stalled() const {
+  return MakeError(
+      Reason::kUploadStalled,
+      absl::StrCat("the request stalled after ", credit_.received(), " of its payloads' ",
+                   total_bytes_, " bytes: a client may pause for ",
+                   absl::FormatDuration(context_.upload_stall_timeout),
+                   " (--upload_stall_timeout) if it sends ", context_.upload_min_bytes_per_second,
+                   " bytes per second on average (--upload_min_bytes_per_second)"));
+}
+
+void RequestArrival::ExpectEvent() {
+  ++num_events_;
+  receiver_.expect_event();
+}
+
+void RequestArrival::EventEnded() {
+  --num_events_;
+  receiver_.event_ended();
+}
+
+}  // namespace opserve::server

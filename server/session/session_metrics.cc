@@ -1,0 +1,85 @@
+#include "server/session/session_metrics.h"
+
+#include "proto/status/error.h"
+
+namespace opserve::server {
+
+void SessionMetrics::RecordEnd(const absl::Status& status) {
+  open_.fetch_sub(1, std::memory_order_relaxed);
+  // Any other error is the client's breach of the protocol.
+  Result result = kProtocol;
+  if (status.ok()) {
+    result = kClosed;
+  } else if (absl::IsCancelled(status)) {
+    result = kBroken;
+  } else if (absl::IsUnavailable(status)) {
+    result = kDraining;
+  }
+  ends_[result].fetch_add(1, std::memory_order_relaxed);
+}
+
+void SessionMetrics::RecordArrivalEnd(const absl::Status& status) {
+  arriving_.fetch_sub(1, std::memory_order_relaxed);
+  Arrival arrival = kFailed;
+  if (status.ok()) {
+    arrival = kArrived;
+  } else if (ErrorReasonOf(status) == Reason::kUploadStalled) {
+    arrival = kStalled;
+  } else if (absl::IsCancelled(status)) {
+    arrival = kCancelled;
+  } else if (absl::IsDeadlineExceeded(status)) {
+    arrival = kExpired;
+  }
+  arrivals_[arrival].fetch_add(1, std::memory_order_relaxed);
+}
+
+void SessionMetrics::Collect(std::vector<prometheus::MetricFamily>* families) const {
+  // In the order of Result.
+  constexpr const char* kNames[kResults] = {"closed", "broken", "protocol", "draining"};
+  MetricFamilyBuilder open("opserve_sessions", "Sessions that are open.",
+                           prometheus::MetricType::Gauge);
+  open.Add({}, static_cast<double>(this->open()));
+  families->push_back(open.Build());
+  MetricFamilyBuilder ends(
+      "opserve_sessions_total",
+      "Sessions that have ended: by the client, with all answers (closed), with their connection "
+      "or by the client without waiting (broken), because the client broke the protocol "
+      "(protocol), or with the daemon (draining).",
+      prometheus::MetricType::Counter);
+  for (int i = 0; i < kResults; ++i) {
+    ends.Add({{"result", kNames[i]}},
+             static_cast<double>(ends_[i].load(std::memory_order_relaxed)));
+  }
+  families->push_back(ends.Build());
+  MetricFamilyBuilder arriving("opserve_session_requests_arriving",
+                               "Announced requests whose payloads arrive in chunks now; device "
+                               "memory is booked for them.",
+                               prometheus::MetricType::Gauge);
+  arriving.Add({}, static_cast<double>(this->arriving()));
+  families->push_back(arriving.Build());
+  constexpr const char* kArrivalNames[kArrivals] = {"arrived", "stalled", "cancelled", "expired",
+                                                    "failed"};
+  MetricFamilyBuilder arrivals(
+      "opserve_session_arrivals_total",
+      "Announced requests whose payloads have arrived, or never will: the client sent nothing or "
+      "too little for too long (stalled), it or its connection ended them (cancelled), their "
+      "deadline passed (expired), or the device or its memory failed them (failed).",
+      prometheus::MetricType::Counter);
+  for (int i = 0; i < kArrivals; ++i) {
+    arrivals.Add({{"result", kArrivalNames[i]}},
+                 static_cast<double>(arrivals_[i].load(std::memory_order_relaxed)));
+  }
+  families->push_back(arrivals.Build());
+  MetricFamilyBuilder messages("opserve_session_messages_total",
+                               "Messages of sessions that came from clients.",
+                               prometheus::MetricType::Counter);
+  messages.Add({}, static_cast<double>(messages_.load(std::memory_order_relaxed)));
+  families->push_back(messages.Build());
+  MetricFamilyBuilder frames("opserve_session_frames_total",
+                             "Frames in them; by the messages, how many travel together.",
+                             prometheus::MetricType::Counter);
+  frames.Add({}, static_cast<double>(frames_.load(std::memory_order_relaxed)));
+  families->push_back(frames.Build());
+}
+
+}  // namespace opserve::server
