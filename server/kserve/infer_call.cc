@@ -1,7 +1,5 @@
 #include "server/kserve/infer_call.h"
 
-#include <utility>
-
 #include "server/kserve/infer_start.h"
 
 namespace opserve::server {

@@ -3,7 +3,6 @@
 
 #include <deque>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

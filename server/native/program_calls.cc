@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/execution/prepared_programs.h"
 #include "server/native/native_request.h"

@@ -1,11 +1,7 @@
 // The small calls about prepared programs.
 #pragma once
 
-#include <string>
-
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "opserve/v1/peer_service.pb.h"
 #include "server/identity/tenants.h"

@@ -1,7 +1,6 @@
 #include "server/request/admission.h"
 
 #include <algorithm>
-#include <string>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/time/time.h"
 #include "server/execution/operator_table.h"
 #include "server/execution/prepared_programs.h"
 #include "server/execution/program_limits.h"

@@ -1,8 +1,6 @@
 // What runs of programs probably cost, and what they did.
 #pragma once
 
-#include <cstdint>
-
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/execution/program.h"
