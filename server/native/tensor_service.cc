@@ -8,6 +8,7 @@
 #include "google/protobuf/util/time_util.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
+#include "server/request/tensor_effects.h"
 
 namespace opserve::server {
 namespace {

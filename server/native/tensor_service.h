@@ -18,7 +18,6 @@
 #include "server/grpc/call_counter.h"
 #include "server/native/transfer_metrics.h"
 #include "server/observability/request_metrics.h"
-#include "server/request/tensor_effects.h"
 #include "server/scheduling/scheduler.h"
 
 namespace opserve::server {

@@ -51,13 +51,24 @@ Request::Request(RequestContext& context, RequestInput& input, OnRequestEnd on_e
 
 Request::~Request() { ReleaseClaim(); }
 
-void Request::Start(RequestContext& context, RequestInput input, OnRequestEnd on_end) {
-  input.clock.Book(Stage::kRead);
+std::unique_ptr<Request> Request::HandOver(RequestContext& context, RequestInput& input,
+                                           OnRequestEnd on_end) {
   const absl::Status status = LetIn(context, input);
   std::unique_ptr<Request> request(new Request(context, input, std::move(on_end)));
-  if (!status.ok()) {
-    request->EndUnadmitted(input, status);
-  } else if (input.asked.is_repeatable()) {
+  if (status.ok()) return request;
+  // Without Tell: its tenant has not begun a request.
+  request->end_.op = OperatorOf(context, input.asked);
+  request->end_.status = status;
+  request->end_.clock.Book(Stage::kValidate);
+  request->on_end_(request->end_);
+  return nullptr;
+}
+
+void Request::Start(RequestContext& context, RequestInput input, OnRequestEnd on_end) {
+  input.clock.Book(Stage::kRead);
+  std::unique_ptr<Request> request = HandOver(context, input, std::move(on_end));
+  if (request == nullptr) return;
+  if (input.asked.is_repeatable()) {
     KeyedCaller::Start(std::move(request), input);
   } else {
     BindAndSubmit(std::move(request), input);
@@ -68,12 +79,8 @@ std::unique_ptr<Request> Request::Admit(RequestContext& context, RequestInput in
                                         absl::Span<const uint64_t> payload_bytes,
                                         absl::Span<const std::shared_ptr<ResidentTensor>> apart,
                                         OnRequestEnd on_end) {
-  const absl::Status status = LetIn(context, input);
-  std::unique_ptr<Request> request(new Request(context, input, std::move(on_end)));
-  if (!status.ok()) {
-    request->EndUnadmitted(input, status);
-    return nullptr;
-  }
+  std::unique_ptr<Request> request = HandOver(context, input, std::move(on_end));
+  if (request == nullptr) return nullptr;
   absl::StatusOr<ProgramCall> bound = BindAnnounced(context, input, payload_bytes, apart);
   if (!bound.ok()) {
     request->end_.clock.Book(Stage::kRead);
@@ -322,13 +329,6 @@ void Request::End(int op, const absl::Status& status) {
   end_.status = status;
   end_.clock.Book(Stage::kValidate);
   Tell();
-}
-
-void Request::EndUnadmitted(const RequestInput& input, const absl::Status& status) {
-  end_.op = OperatorOf(context_, input.asked);
-  end_.status = status;
-  end_.clock.Book(Stage::kValidate);
-  on_end_(end_);
 }
 
 void Request::Tell() {

@@ -66,6 +66,9 @@ class Request final : public LaneTask {
 
   Request(RequestContext& context, RequestInput& input, OnRequestEnd on_end);
 
+  // Lets it in as far as its tenant may send it now; null, if it calls on_end with the reason.
+  static std::unique_ptr<Request> HandOver(RequestContext& context, RequestInput& input,
+                                           OnRequestEnd on_end);
   // Binds the request and submits it, or ends it. `input`: that of the hand-over.
   static void BindAndSubmit(std::unique_ptr<Request> request, const RequestInput& input);
   static void Submit(std::unique_ptr<Request> request);
@@ -82,8 +85,6 @@ class Request final : public LaneTask {
   void ReleaseClaim();
 
   // Of the following, each is the last that happens to a request: the caller is told.
-  // Its tenant may not send it now.
-  void EndUnadmitted(const RequestInput& input, const absl::Status& status);
   // No device has had it. `op`: as in RequestEnd.
   void End(int op, const absl::Status& status);
   void EndRun(absl::StatusOr<ProgramResult> result);

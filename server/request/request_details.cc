@@ -1,7 +1,9 @@
 #include "server/request/request_details.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/device/pool_outcome.h"
 
 namespace opserve::server {
 namespace {
@@ -15,25 +17,11 @@ void AppendInvocation(std::string* text, const BoundInvocation& invocation) {
                   absl::StrJoin(invocation.inputs, ", ", append_input), ")");
 }
 
-// As Receipt.PoolOutcome has it.
-absl::string_view OutcomeName(const ProgramResult& result) {
-  if (result.device_memory_bytes == 0) return "POOL_OUTCOME_UNSPECIFIED";
-  switch (result.pool_outcome) {
-    case DeviceMemoryPool::kHit:
-      return "POOL_OUTCOME_HIT";
-    case DeviceMemoryPool::kSplit:
-      return "POOL_OUTCOME_SPLIT";
-    case DeviceMemoryPool::kCrossStream:
-      return "POOL_OUTCOME_CROSS_STREAM";
-    case DeviceMemoryPool::kGrow:
-      return "POOL_OUTCOME_GROW";
-    case DeviceMemoryPool::kRetry:
-      return "POOL_OUTCOME_RETRY";
-    case DeviceMemoryPool::kOutOfMemory:
-    case DeviceMemoryPool::kOutcomes:
-      break;
-  }
-  return "POOL_OUTCOME_UNSPECIFIED";
+// As Receipt.PoolOutcome has it. A run without device memory has not asked the pool.
+std::string OutcomeName(const ProgramResult& result) {
+  const absl::string_view name =
+      result.device_memory_bytes == 0 ? "unspecified" : kPoolOutcomeNames[result.pool_outcome];
+  return absl::StrCat("POOL_OUTCOME_", absl::AsciiStrToUpper(name));
 }
 
 }  // namespace
@@ -47,7 +35,7 @@ std::shared_ptr<const RequestDetails> DetailsOf(const Program& program,
     details->lane = result->lane;
     details->plan_misses = result->plan_misses;
     details->device_memory_bytes = result->device_memory_bytes;
-    details->pool_outcome = std::string(OutcomeName(*result));
+    details->pool_outcome = OutcomeName(*result);
   }
   return details;
 }

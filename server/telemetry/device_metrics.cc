@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/device/pool_outcome.h"
 #include "server/observability/metrics.h"
 
 namespace opserve::server {
@@ -13,10 +14,6 @@ namespace {
 
 using prometheus::MetricType;
 using Pool = DeviceMemoryPool::Statistics;
-
-// In the order of DeviceMemoryPool::Outcome.
-constexpr const char* kOutcomeNames[DeviceMemoryPool::kOutcomes] = {"hit",  "split", "cross_stream",
-                                                                    "grow", "retry", "oom"};
 
 // Builds families one by one, each over all devices.
 class DeviceMetrics {
@@ -109,7 +106,8 @@ void AddPools(const Scheduler& scheduler, DeviceMetrics& metrics) {
   for (const auto& service : scheduler.devices()) {
     const Pool pool = service->device().memory().statistics();
     for (int i = 0; i < DeviceMemoryPool::kOutcomes; ++i) {
-      allocations.Add({{"device", DeviceMetrics::Label(*service)}, {"result", kOutcomeNames[i]}},
+      allocations.Add({{"device", DeviceMetrics::Label(*service)},
+                       {"result", std::string(kPoolOutcomeNames[static_cast<size_t>(i)])}},
                       static_cast<double>(pool.allocations[i]));
     }
   }
