@@ -340,6 +340,10 @@ INTERNALS = Dashboard("internals", "opserve: internals", [
           "never will, by result.", [
         Query(of("opserve_session_requests_arriving"), "{{instance}} arriving"),
         Query(f"increase({of('opserve_session_arrivals_total')}[1h])", "{{instance}} {{result}}")]),
+    Panel("Results in parts", "Requests whose large results leave device memory now, and those whose results have left "
+          "in an hour or never will, by result; expired: their clients read too slowly.", [
+        Query(of("opserve_session_requests_departing"), "{{instance}} leaving"),
+        Query(f"increase({of('opserve_session_departures_total')}[1h])", "{{instance}} {{result}}")]),
     Panel("Sessions that ended", "In an hour, by result; protocol: the client broke it.", [
         Query(f"increase({of('opserve_sessions_total')}[1h])", "{{instance}} {{result}}")]),
     Panel("Prepared programs", "Handles, and the host memory of their programs, which callers of a tenant share.", [

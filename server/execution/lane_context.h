@@ -59,6 +59,9 @@ struct LaneContext {
   absl::Duration drain_time = absl::ZeroDuration();
   // Of the device, for all its lanes. Null: nothing is captured.
   CapturedRuns* captured = nullptr;
+  // The task's results stay in device memory until they have left (held_results.h), instead of
+  // being copied to page-locked memory when it has ended: its memory is booked for that long.
+  bool holds_results = false;
   // Called when a part of the task has ended on the device and more follows. Null: nobody asks.
   std::function<void()> on_progress = nullptr;
   absl::Time start = absl::Now();  // of the task on the lane

@@ -202,6 +202,7 @@ absl::StatusOr<bool> ProgramRun::TakeMemory() {
       output.range = bound_.windows[*bound.window].range;
       continue;
     }
+    if (context_.holds_results) continue;
     OPSERVE_ASSIGN_OR_RETURN(const bool is_there, TakePinned(NumBytes(bound.spec), &output.data));
     if (!is_there) return false;
   }
@@ -526,6 +527,10 @@ void ProgramRun::Conclude() {
   // A stream that had to be given up keeps its blocks to itself.
   const bool is_idle =
       context_.lane.stream() == stream_ && device.state() != DeviceState::kQuarantined;
+  if (context_.holds_results && status_.ok() && !is_idle) {
+    status_ = MakeError(Reason::kDeviceUnavailable,
+                        "the device ceased to serve before the results had left it");
+  }
   if (context_.captured != nullptr) GiveCapturedRunBack(is_idle);
   // Resident tensors are in no stream's order, and free as soon as nobody has them. Work that could
   // not be stopped may yet read and write them.
@@ -538,6 +543,10 @@ void ProgramRun::Conclude() {
       // Old memory is in no order, or in that of a stream that was given up.
       if (!HasOldMemory(i)) device.memory().LeaveStream(bound_.kept[i]->content->memory);
     }
+    if (context_.holds_results) {
+      device.memory().LeaveStream(memory_);
+      HoldResults();
+    }
     device.memory().StreamIsIdle(stream_, std::move(memory_));
   }
   memory_ = DeviceBuffer();
@@ -546,6 +555,21 @@ void ProgramRun::Conclude() {
   for (size_t i = 0; i < windows_.size() && !is_idle; ++i) {
     if (!windows_[i].is_copied()) device.KeepUntilReset(windows_[i].TakeRegistration());
   }
+}
+
+void ProgramRun::HoldResults() {
+  const Device& device = context_.lane.device();
+  auto held = std::make_shared<HeldResults>();
+  held->content.memory = std::move(memory_);
+  held->device = device.id();
+  held->device_generation = device.generation();
+  for (const BoundResult& result : program_.results) {
+    const BoundOutput& output = program_.output(result.source);
+    if (result.is_kept || output.window) continue;
+    held->results.push_back({plan().outputs[program_.position(result.source)],
+                             static_cast<uint64_t>(NumBytes(output.spec))});
+  }
+  result_.held = std::move(held);
 }
 
 absl::StatusOr<ProgramResult> RunProgram(const ProgramCall& bound,

@@ -12,6 +12,7 @@
 #include "proto/codec/payloads.h"
 #include "server/execution/call_state.h"
 #include "server/execution/captured_runs.h"
+#include "server/execution/held_results.h"
 #include "server/execution/lane_context.h"
 #include "server/execution/memory_plan.h"
 #include "server/execution/plan_cache.h"
@@ -29,6 +30,8 @@ struct ProgramResult {
     std::optional<uint32_t> kept = std::nullopt;      // position in Program::kept, if it stays
   };
   std::vector<Output> outputs;  // in the order of Program::results
+  // The results that travel, if the run holds them (LaneContext::holds_results); else null.
+  std::shared_ptr<HeldResults> held = nullptr;
   int32_t device = 0;
   uint32_t lane = 0;
   uint64_t workspace_bytes = 0;  // of the invocations together, though they share it
@@ -38,7 +41,7 @@ struct ProgramResult {
   uint32_t plan_misses = 0;
   bool is_replayed = false;        // a captured run was replayed, as one launch
   uint32_t contiguous_copies = 0;  // of views, on the device (contiguous_copies.h)
-  // Shared memory that was used in place is not copied.
+  // Shared memory that was used in place is not copied, held results are not copied yet.
   uint64_t copied_to_device_bytes = 0;
   uint64_t copied_from_device_bytes = 0;
   // Of these, from and to shared memory.
@@ -77,8 +80,8 @@ class ProgramRun {
 
   // Waits for the device and copies the results back. Whatever the outcome, the lane is idle
   // afterwards (or its device not ready) and all device memory is back in its pool, but for that of
-  // outputs that stay: ProgramCall::kept has it. A resident tensor whose memory was worked in is
-  // broken if the run fails after that.
+  // outputs that stay, which ProgramCall::kept has, and of results that the run holds. A resident
+  // tensor whose memory was worked in is broken if the run fails after that.
   //
   // Errors: those of CallState::Check, DeviceMemoryPool::Allocate, PinnedPool::Allocate,
   // AclCallStatus and StreamLane::Synchronize, with operator and invocation added;
@@ -131,6 +134,8 @@ class ProgramRun {
   // Of Finish.
   absl::Status AwaitStream();
   absl::Status CopyResults();
+  // Keeps the run's memory with the results in it.
+  void HoldResults();
   // Copies outputs that stay from the run's memory to their own.
   absl::Status StoreKept();
   // Of a run that failed.

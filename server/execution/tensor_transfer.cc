@@ -66,11 +66,19 @@ absl::Status CopyPieces(const UploadChunk& chunk, const CallState& call, uint32_
   return absl::OkStatus();
 }
 
-absl::Status CopyToHost(const ResidentContent& content, uint64_t offset, uint64_t bytes,
+absl::Status CopyToHost(const ResidentContent& content, absl::Span<const HeldResults::Result> parts,
                         LaneContext& context, PinnedBuffer* to) {
+  uint64_t bytes = 0;
+  for (const HeldResults::Result& part : parts) bytes += part.bytes;
   OPSERVE_ASSIGN_OR_RETURN(*to, context.pinned.Allocate(bytes, context.pinned_allowance));
-  const char* from = static_cast<const char*>(content.memory.data()) + offset;
-  return Copy(context.lane.device().acl(), to->data(), from, bytes, ACL_MEMCPY_DEVICE_TO_HOST);
+  char* next = static_cast<char*>(to->data());
+  for (const HeldResults::Result& part : parts) {
+    const char* from = static_cast<const char*>(content.memory.data()) + part.offset;
+    OPSERVE_RETURN_IF_ERROR(
+        Copy(context.lane.device().acl(), next, from, part.bytes, ACL_MEMCPY_DEVICE_TO_HOST));
+    next += part.bytes;
+  }
+  return absl::OkStatus();
 }
 
 // No other request may have to find out that the device is lost.
@@ -94,11 +102,24 @@ absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentContent& content, uin
                                              LaneContext& context) {
   OPSERVE_RETURN_IF_ERROR(CheckGeneration(generation, context.lane.device()));
   DownloadChunk chunk;
-  OPSERVE_RETURN_IF_ERROR(
-      ReportLoss(CopyToHost(content, offset, bytes, context, &chunk.data), context.lane.device()));
+  OPSERVE_RETURN_IF_ERROR(ReportLoss(CopyToHost(content, {{offset, bytes}}, context, &chunk.data),
+                                     context.lane.device()));
   chunk.crc32c =
       codec::Crc32c(absl::string_view(static_cast<const char*>(chunk.data.data()), bytes));
   return chunk;
+}
+
+absl::StatusOr<PinnedBuffer> CopyHeld(const HeldResults& held,
+                                      absl::Span<const HeldResults::Result> parts,
+                                      LaneContext& context) {
+  Device& device = context.lane.device();
+  if (held.device_generation != device.generation()) {
+    return MakeError(Reason::kDeviceUnavailable,
+                     "the device was reset before the results had left it");
+  }
+  PinnedBuffer copied;
+  OPSERVE_RETURN_IF_ERROR(ReportLoss(CopyToHost(held.content, parts, context, &copied), device));
+  return copied;
 }
 
 }  // namespace opserve::server

@@ -1,4 +1,5 @@
-// Copies chunks between host memory and resident tensors: the lane's part of a transfer.
+// Copies chunks between host memory and device memory that outlives a run, of resident tensors and
+// held results: the lane's part of a transfer.
 //
 // The copies are synchronous calls and do not touch the lane's stream. An upload's chunk lies in
 // pageable memory, for which the asynchronous call would wait as well; and once a synchronous call
@@ -11,15 +12,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "proto/codec/payloads.h"
 #include "server/device/pinned_pool.h"
 #include "server/execution/call_state.h"
+#include "server/execution/held_results.h"
 #include "server/execution/lane_context.h"
 #include "server/execution/resident_tensors.h"
 
 namespace opserve::server {
 
-// Both functions are called on the lane's thread. Errors of both: those of AclCallStatus (a lost
+// All functions are called on the lane's thread. Errors of all: those of AclCallStatus (a lost
 // device is put into quarantine), and kFailedPrecondition (reason "tensor_lost") if the device was
 // reset since the upload began, so that the tensor's memory is void.
 
@@ -46,5 +49,12 @@ struct DownloadChunk {
 // was `generation` then. Also the errors of PinnedPool::Allocate.
 absl::StatusOr<DownloadChunk> CopyFromDevice(const ResidentContent& content, uint64_t generation,
                                              uint64_t offset, uint64_t bytes, LaneContext& context);
+
+// Copies these parts of the held results' memory (none is empty), one behind the other. Also the
+// errors of PinnedPool::Allocate; kUnavailable (reason "device_unavailable") instead of
+// "tensor_lost".
+absl::StatusOr<PinnedBuffer> CopyHeld(const HeldResults& held,
+                                      absl::Span<const HeldResults::Result> parts,
+                                      LaneContext& context);
 
 }  // namespace opserve::server

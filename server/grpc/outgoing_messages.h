@@ -36,25 +36,35 @@ class OutgoingMessages {
     return messages_.back().frames;
   }
 
-  // An answer to a session's request, an ExecuteResponse of these bytes, to be sent in parts.
-  void AddInParts(uint64_t number, codec::Slices&& answer) {
-    in_parts_.push_back({number, {}, codec::NumBytes(answer)});
-    for (grpc::Slice& slice : answer) in_parts_.back().slices.push_back(std::move(slice));
-    ++size_;
+  // The next bytes (not none) of the answer to a session's request, an ExecuteResponse, to be sent
+  // in parts. `is_last`: no more of it follow.
+  void AddInParts(uint64_t number, codec::Slices&& bytes, bool is_last = true) {
+    auto found = FindInParts(number);
+    if (found == in_parts_.end()) {
+      found = in_parts_.insert(found, {.number = number, .slices = {}, .bytes = 0});
+      ++size_;
+    }
+    found->is_last = is_last;
+    found->bytes += codec::NumBytes(bytes);
+    for (grpc::Slice& slice : bytes) found->slices.push_back(std::move(slice));
+  }
+
+  // Of the answer to the request, those that were added and not taken.
+  size_t BytesInParts(uint64_t number) {
+    const auto found = FindInParts(number);
+    return found == in_parts_.end() ? 0 : found->bytes;
   }
 
   // Forgets what is left of the answer to the request; false: nothing is.
   bool EraseInParts(uint64_t number) {
-    const auto found =
-        std::find_if(in_parts_.begin(), in_parts_.end(),
-                     [number](const InParts& answer) { return answer.number == number; });
+    const auto found = FindInParts(number);
     if (found == in_parts_.end()) return false;
     in_parts_.erase(found);
     --size_;
     return true;
   }
 
-  // Messages of their own, frames and answers in parts.
+  // Messages of their own, frames and answers in parts of which bytes wait.
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
@@ -93,9 +103,15 @@ class OutgoingMessages {
     uint64_t number;
     std::deque<grpc::Slice> slices;  // that were not taken
     size_t bytes;                    // of them
+    bool is_last = true;             // none follow them
   };
 
-  // Adds the next part of the answer whose turn it is. How many answers end with it: 0 or 1.
+  std::deque<InParts>::iterator FindInParts(uint64_t number) {
+    return std::find_if(in_parts_.begin(), in_parts_.end(),
+                        [number](const InParts& answer) { return answer.number == number; });
+  }
+
+  // Adds the next part of the answer whose turn it is. How many of size() end with it: 0 or 1.
   size_t TakePart(codec::FrameWriter* frames) {
     InParts& answer = in_parts_.front();
     const size_t bytes = std::min(answer.bytes, codec::kMostChunkBytes);
@@ -112,12 +128,13 @@ class OutgoingMessages {
       }
     }
     answer.bytes -= bytes;
-    const bool is_last = answer.bytes == 0;
-    frames->Add(is_last ? codec::FrameKind::kAnswer : codec::FrameKind::kPart, answer.number, "",
+    const bool is_over = answer.bytes == 0;
+    const bool is_answer = is_over && answer.is_last;
+    frames->Add(is_answer ? codec::FrameKind::kAnswer : codec::FrameKind::kPart, answer.number, "",
                 part);
-    if (!is_last) in_parts_.push_back(std::move(answer));
+    if (!is_over) in_parts_.push_back(std::move(answer));
     in_parts_.pop_front();
-    return is_last ? 1 : 0;
+    return is_over ? 1 : 0;
   }
 
   void Count(Message* message) {

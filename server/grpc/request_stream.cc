@@ -173,6 +173,11 @@ void RequestStream::Say(AddOutgoing add) {
   Send(sending);
 }
 
+size_t RequestStream::BytesThatWait(uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  return outgoing_.BytesInParts(number);
+}
+
 void RequestStream::AddInTurn(uint64_t number, grpc::ByteBuffer* answer,
                               OutgoingMessages* outgoing) {
   early_answers_[number].Swap(answer);
@@ -216,6 +221,7 @@ void RequestStream::OnWritten(bool /*ok*/) {
   }
   if (reads_on) stream_.Read(&message_, &read_);
   Send(sending);
+  OnTaken();
 }
 
 void RequestStream::OnEnded(bool /*ok*/) {

@@ -70,6 +70,8 @@ class RequestStream {
   virtual void OnBegin() {}
   // Takes message_ apart and starts its requests, or refuses them.
   virtual void HandleMessage(const StageClock& clock) = 0;
+  // gRPC has taken a message that was to be sent. On the polling thread.
+  virtual void OnTaken() {}
   // No message comes any more. On the polling thread; perhaps more than once.
   virtual void OnInputEnd() {}
   // The server ends or soon will, or context_.longest_session has passed.
@@ -95,8 +97,10 @@ class RequestStream {
   // The same of an answer that is a message of its own; takes *answer.
   void AnswerWith(grpc::ByteBuffer* answer, const RequestEnd& end, uint64_t number,
                   bool is_request_over) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends what is no answer. On the polling thread.
+  // Sends what is no answer, or not all of one. On the polling thread.
   void Say(AddOutgoing add) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of an answer in parts, the bytes that wait to be sent.
+  size_t BytesThatWait(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // One more event of the derived class's is to come; it has ended, after which the stream may be
   // gone. On the polling thread.
   void ExpectEvent() { ++events_to_come_; }

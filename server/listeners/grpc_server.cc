@@ -223,6 +223,7 @@ void GrpcServer::DescribeUnaryMethods() {
     const PreparedPrograms::Usage prepared = parts_.prepared->UsageOfTenant(caller.tenant.id());
     response->set_sessions(static_cast<uint32_t>(sessions_.open()));
     response->set_arriving_requests(static_cast<uint32_t>(sessions_.arriving()));
+    response->set_departing_requests(static_cast<uint32_t>(sessions_.departing()));
     response->set_prepared_programs(prepared.handles);
     response->set_prepared_bytes(prepared.bytes);
     return absl::OkStatus();

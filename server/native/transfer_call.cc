@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "grpc/support/time.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/grpc/connection_key.h"
@@ -66,35 +65,33 @@ void TransferCall::EventEnded() {
 
 absl::Status TransferCall::Submit(int32_t device, uint64_t result_bytes, bool is_last,
                                   TransferTask::Step step) {
-  // Another thread sets the alarm, after which the call may be gone; the alarm bears that. A time
-  // that has passed for ever rings at once, others are rounded up to a millisecond.
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
       state_, device,
       TaskDemand{.tenant = tenant_,
                  .pinned_bytes = PinnedPool::BlockBytes(result_bytes),
                  .connection = result_bytes > 0 ? ConnectionKey(rpc_.peer(), tenant_) : 0},
       TransferTask::Kind{.uses_residents = result_bytes > 0, .ends_request = is_last},
-      std::move(step), [this](const absl::Status& status) { EndStep(status); });
-  BeginStep();
+      std::move(step), [this](const absl::Status& status) { step_.End(status); });
+  step_.Begin();
   absl::Status status = context_.scheduler->Submit(&task);
-  if (!status.ok()) TakeBackStep();
+  if (!status.ok()) step_.TakeBack();
   return status;
 }
 
 bool TransferCall::BeginReading(absl::Span<const TensorClaims::Wish> wishes) {
   TensorClaims& claims = context_.residents->claims();
   claim_ = claims.NewTicket();
-  BeginStep();
+  step_.Begin();
   const auto leave = [this, &claims] {
-    if (claims.Withdraw(claim_)) EndStep(state_->Check());
+    if (claims.Withdraw(claim_)) step_.End(state_->Check());
   };
   const bool can_be_cancelled = state_->OnCancel(leave);
   // The call's own alarm sees to its deadline.
   const bool is_granted =
       claims.Claim(claim_, wishes, absl::InfiniteFuture(),
-                   [this](TensorClaims::Outcome) { EndStep(absl::OkStatus()); });
+                   [this](TensorClaims::Outcome) { step_.End(absl::OkStatus()); });
   if (is_granted) {
-    TakeBackStep();
+    step_.TakeBack();
   } else if (!can_be_cancelled) {
     leave();
   }
@@ -102,25 +99,6 @@ bool TransferCall::BeginReading(absl::Span<const TensorClaims::Wish> wishes) {
 }
 
 void TransferCall::EndReading() { context_.residents->claims().Release(claim_); }
-
-// Before another thread could end it.
-void TransferCall::BeginStep() {
-  step_is_running_ = true;
-  ExpectEvent();
-}
-
-void TransferCall::TakeBackStep() {
-  step_is_running_ = false;
-  --events_to_come_;
-}
-
-void TransferCall::EndStep(const absl::Status& status) {
-  {
-    absl::MutexLock lock(&step_mutex_);
-    step_status_ = status;
-  }
-  step_alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_REALTIME), &step_event_);
-}
 
 grpc::Status TransferCall::End(const absl::Status& status, absl::string_view method) {
   deadline_alarm_.Cancel();
@@ -133,17 +111,6 @@ grpc::Status TransferCall::End(const absl::Status& status, absl::string_view met
   }
   context_.metrics->RecordPushback(status);
   return ToGrpcStatus(status, &rpc_);
-}
-
-void TransferCall::HandleStep(bool /*ok*/) {
-  step_is_running_ = false;
-  absl::Status status;
-  {
-    absl::MutexLock lock(&step_mutex_);
-    status = std::exchange(step_status_, absl::OkStatus());
-  }
-  OnStepEnded(status);
-  EventEnded();
 }
 
 void TransferCall::HandleDeadline(bool ok) {

@@ -5,16 +5,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "server/execution/call_state.h"
+#include "server/grpc/awaited_step.h"
 #include "server/grpc/completion_event.h"
 #include "server/native/tensor_service.h"
 #include "server/scheduling/transfer_task.h"
@@ -47,7 +46,7 @@ class TransferCall {
   // One at a time. `result_bytes`: page-locked memory for the step's results, which are read from a
   // resident tensor; 0: it writes one. `is_last`: no other step follows.
   absl::Status Submit(int32_t device, uint64_t result_bytes, bool is_last, TransferTask::Step step);
-  bool step_is_running() const { return step_is_running_; }
+  bool step_is_running() const { return step_.is_running(); }
 
   // Claims the tensors, each named once, for reading, until EndReading. False: it waits for
   // requests that change one of them, as a step; OnStepEnded follows, and if it says OK, all are
@@ -75,23 +74,17 @@ class TransferCall {
   uint32_t tenant_ = 0;               // likewise, if it succeeds
 
  private:
-  void BeginStep();
-  void TakeBackStep();
-  void EndStep(const absl::Status& status);  // on any thread
-  void HandleStep(bool ok);
   void HandleDeadline(bool ok);
   void HandleDone(bool ok);
 
-  // Brings the end of a step from the device's thread to the polling one.
-  grpc::Alarm step_alarm_;
-  absl::Mutex step_mutex_;  // orders all of a step before its successors
-  absl::Status step_status_ ABSL_GUARDED_BY(step_mutex_);
-  bool step_is_running_ = false;
+  AwaitedStep step_{queue_,
+                    {.expect_event = [this] { ExpectEvent(); },
+                     .over = [this](const absl::Status& status) { OnStepEnded(status); },
+                     .event_ended = [this] { EventEnded(); }}};
   TensorClaims::Ticket claim_ = 0;
   grpc::Alarm deadline_alarm_;
   bool is_in_flight_ = false;  // counted in *context_.in_flight
   int events_to_come_ = 0;
-  MemberEvent<TransferCall, &TransferCall::HandleStep> step_event_{this};
   MemberEvent<TransferCall, &TransferCall::HandleDeadline> deadline_event_{this};
   MemberEvent<TransferCall, &TransferCall::HandleDone> done_event_{this};
 };

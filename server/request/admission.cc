@@ -69,8 +69,8 @@ absl::Status CheckMayCall(const RequestInput& input) {
 
 absl::Status CheckResults(const RequestContext& context, const RequestInput& input,
                           const Program& program) {
-  return input.takes_any_results ? absl::OkStatus()
-                                 : CheckResponseFits(program, context.max_response_bytes);
+  return input.held_limit != nullptr ? absl::OkStatus()
+                                     : CheckResponseFits(program, context.max_response_bytes);
 }
 
 // A call of a prepared program.

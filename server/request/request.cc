@@ -25,6 +25,9 @@ bool ChangesTensors(const Program& program) {
                      [](const KeptOutput& kept) { return kept.replaced.has_value(); });
 }
 
+// Of results together: smaller ones gain nothing by leaving part by part.
+constexpr uint64_t kLeastHeldBytes = 1 << 20;
+
 // Of a request that has not ended yet.
 RequestEnd OpenEnd(const RequestInput& input) {
   return {.status = absl::OkStatus(),
@@ -47,7 +50,8 @@ Request::Request(RequestContext& context, RequestInput& input, OnRequestEnd on_e
       end_(OpenEnd(input)),
       on_end_(std::move(on_end)),
       connection_(input.connection),
-      priority_(input.asked.priority) {}
+      priority_(input.asked.priority),
+      held_limit_(input.held_limit) {}
 
 Request::~Request() { ReleaseClaim(); }
 
@@ -141,6 +145,7 @@ absl::Status Request::Prepare() {
               .work = program.work,
               .device_bytes = program.memory_plan.total_bytes,
               .pinned_bytes = bound_.PinnedBytes(),
+              .held_bytes = MayHoldResults() ? program.pinned_bytes : 0,
               .connection = connection_});
   end_.clock.Book(Stage::kValidate);
   return absl::OkStatus();
@@ -169,6 +174,20 @@ absl::Status Request::ReserveMemoryOfAnswer() {
   return MakeError(Reason::kTenantMemory,
                    "there is no room to remember the answer of a request that changes resident "
                    "tensors; nothing was done");
+}
+
+bool Request::MayHoldResults() {
+  is_checked_ = context_.shadow_checks->Draw();
+  // Copied when the run ends: results that others will want, too; those of a captured run, whose
+  // memory is for its replays; and those of a run that changes tensors, which could not be repeated
+  // if the device broke while they leave.
+  const Program& program = this->program();
+  if (held_limit_ == nullptr || program.result_bytes < kLeastHeldBytes || is_checked_ ||
+      shared_run_ || program.is_capturable || program.has_effects()) {
+    return false;
+  }
+  held_place_ = held_limit_->TryTake();
+  return held_place_ != nullptr;
 }
 
 void Request::SubmitInTurn(std::unique_ptr<Request> request) {
@@ -234,6 +253,13 @@ void Request::Finish() {
   run_ = std::move(result);
 }
 
+std::shared_ptr<void>* Request::kept_share() {
+  const auto& result = std::get<absl::StatusOr<ProgramResult>>(run_);
+  if (!result.ok() || result->held == nullptr) return nullptr;
+  result->held->place = std::move(held_place_);
+  return &result->held->content.zone_share;
+}
+
 void Request::Answer() { EndRun(std::move(std::get<absl::StatusOr<ProgramResult>>(run_))); }
 
 void Request::Refuse(const absl::Status& status) {
@@ -283,7 +309,7 @@ void Request::EndRun(absl::StatusOr<ProgramResult> result) {
   ShadowChecks& checks = *context_.shadow_checks;
   Tell();
   // Nothing of the context may be used now.
-  if (end_.status.ok() && checks.Draw()) CheckAgain(checks);
+  if (end_.status.ok() && is_checked_) CheckAgain(checks);
 }
 
 void Request::RecordCopies(const ProgramResult& result) const {

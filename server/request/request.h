@@ -58,6 +58,7 @@ class Request final : public LaneTask {
   bool Queue(LaneContext& lane) override;
   bool IsOver() const override { return std::get<ProgramRun>(run_).IsOver(); }
   void Finish() override;
+  std::shared_ptr<void>* kept_share() override;
   void Answer() override;
   void Refuse(const absl::Status& status) override;
 
@@ -82,6 +83,8 @@ class Request final : public LaneTask {
   // Books the memory of what the request keeps, once its resident tensors are claimed.
   absl::Status BookEffects();
   absl::Status ReserveMemoryOfAnswer();
+  // Whether its results may leave from the device, part by part; takes a place for that.
+  bool MayHoldResults();
   void ReleaseClaim();
 
   // Of the following, each is the last that happens to a request: the caller is told.
@@ -105,7 +108,10 @@ class Request final : public LaneTask {
   const uint64_t connection_;
   const Priority priority_;
   bool is_prompt_ = false;
+  bool is_checked_ = false;  // by a shadow check, after its answer
   bool has_known_results_ = false;
+  HeldLimit* const held_limit_;
+  std::shared_ptr<void> held_place_;  // of held_limit_, until the results have it
   // Of the idempotency cache, if it is a run that others may share.
   std::optional<uint64_t> shared_run_;
   IdempotencyCache::Memory remembered_ = IdempotencyCache::Memory::kNothing;

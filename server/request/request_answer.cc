@@ -20,9 +20,11 @@ std::shared_ptr<RequestAnswer> MakeAnswer(const Program& program, ProgramResult&
   answer->has_results = parts.has_results;
   // As much as there is, since a remembered answer counts so much (IdempotencyCache).
   if (parts.has_results) answer->results.reserve(result.outputs.size());
+  uint32_t num_payloads = 0;
   for (ProgramResult::Output& output : result.outputs) {
     const bool travels = !output.range && !output.kept;
-    if (travels) {
+    if (travels) ++num_payloads;
+    if (travels && result.held == nullptr) {
       answer->payloads.push_back(BytesOf(std::move(output.data), parts.are_results_copied));
     }
     if (!parts.has_results) continue;
@@ -33,9 +35,15 @@ std::shared_ptr<RequestAnswer> MakeAnswer(const Program& program, ProgramResult&
     described.spec = program.output(source).spec;
     described.kept = output.kept;
     described.range = std::move(output.range);
-    if (travels) described.payload = static_cast<uint32_t>(answer->payloads.size() - 1);
+    if (travels) described.payload = num_payloads - 1;
   }
   result.outputs.clear();
+  if (result.held != nullptr) {
+    // For the receipt, which leaves before them.
+    for (const HeldResults::Result& held : result.held->results) {
+      result.copied_from_device_bytes += held.bytes;
+    }
+  }
   answer->run = std::move(result);
   answer->kept = std::move(kept);
   return answer;

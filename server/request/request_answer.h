@@ -31,7 +31,7 @@ struct AnsweredResult {
   std::string output;  // its name
   TensorSpec spec;
   // The place of its elements: one of the three.
-  std::optional<uint32_t> payload = std::nullopt;  // position in RequestAnswer::payloads
+  std::optional<uint32_t> payload = std::nullopt;  // position among the results that travel
   std::optional<uint32_t> kept = std::nullopt;     // position in RequestAnswer::kept
   std::optional<MemoryRange> range = std::nullopt;
 };
@@ -43,8 +43,9 @@ struct RequestAnswer {
   // (RequestInput::knows_results, or known).
   bool has_results = false;
   std::vector<AnsweredResult> results;
-  absl::InlinedVector<ResultBytes, 1> payloads;  // of the results that travel
-  std::vector<KeptTensor> kept;                  // by position in Program::kept
+  // Of the results that travel, unless they are in run.held.
+  absl::InlinedVector<ResultBytes, 1> payloads;
+  std::vector<KeptTensor> kept;  // by position in Program::kept
   // For receipts.
   ProgramResult run;                // without its outputs
   std::optional<StageClock> clock;  // when the answer was complete

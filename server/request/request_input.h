@@ -12,6 +12,7 @@
 #include "server/observability/stage_clock.h"
 #include "server/observability/trace_context.h"
 #include "server/request/given_request.h"
+#include "server/request/held_limit.h"
 #include "server/shared_memory/shared_region.h"
 
 namespace opserve::server {
@@ -30,11 +31,14 @@ struct RequestInput {
   codec::PayloadMessage message;  // owns the payloads' bytes
   // What it asks for; with its views, it is used only while the request is handed over.
   const GivenRequest& asked;
-  uint64_t request_bytes = 0;      // of the whole message
-  TraceContext trace = {};         // its place in its trace
-  uint64_t connection = 0;         // that will read the results, as in TaskDemand
-  bool is_local = false;           // its client is on this machine, at a Unix socket
-  bool takes_any_results = false;  // else they must fit one message
+  uint64_t request_bytes = 0;  // of the whole message
+  TraceContext trace = {};     // its place in its trace
+  uint64_t connection = 0;     // that will read the results, as in TaskDemand
+  bool is_local = false;       // its client is on this machine, at a Unix socket
+  // The protocol sends results in parts, so that they may have any size, and takes them from device
+  // memory (RequestAnswer::run) for as many requests as this says. Null: they must fit one message.
+  // Outlives the request.
+  HeldLimit* held_limit = nullptr;
   bool knows_results = false;  // its answer need not say where results are from, and their shapes
   // Regions that the protocol has found by name already, for the ranges of `asked`, by
   // MemoryRange::region. None: ranges name those of the tenant's connections.

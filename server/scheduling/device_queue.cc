@@ -58,7 +58,7 @@ absl::Status DeviceQueue::SetTenants(absl::Span<const TenantSettings> tenants) {
   }
   for (const TenantSettings& tenant : tenants) {
     OPSERVE_RETURN_IF_ERROR(tasks_.SetTenant(tenant.tenant, tenant.weight, tenant.memory));
-    residents_.SetLimit(tenant.tenant, tenant.resident_bytes);
+    tasks_.residents().SetLimit(tenant.tenant, tenant.resident_bytes);
   }
   Publish();
   return absl::OkStatus();
@@ -87,6 +87,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .work = demand.work,
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes,
+                     .held_bytes = demand.held_bytes,
                      .connection = demand.connection};
   // For a visitor: the task starts now, or waits as any other.
   if (started != nullptr) {
@@ -266,6 +267,12 @@ void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual, absl::Tim
   Publish();
 }
 
+std::shared_ptr<void> DeviceQueue::KeepMemory(Lease* lease) {
+  const uint64_t bytes = std::exchange(lease->device_bytes, 0);
+  lease->is_held = false;
+  return ShareOf(lease->charge.tenant, bytes);
+}
+
 // Without an entry the task has been handed out, or never came here.
 std::unique_ptr<LaneTask> DeviceQueue::Remove(const CallState* call) {
   std::optional<Tasks::Entry> entry;
@@ -351,15 +358,11 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TakeSpareMemory(uint32_t tena
 
 absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TryTakeMemory(uint32_t tenant, uint64_t bytes) {
   OPSERVE_RETURN_IF_ERROR(tasks_.CheckCanEverFit(tenant, bytes));
-  OPSERVE_RETURN_IF_ERROR(residents_.Check(tenant, bytes));
+  OPSERVE_RETURN_IF_ERROR(tasks_.residents().Check(tenant, bytes));
   if (tasks_.TryTakeMemory(tenant, bytes)) {
-    residents_.Add(tenant, bytes);
     tenant_bytes_.Add(tenant, bytes);
     Publish();
-    // The pointer stands for booked bytes, and has no object: its deleter books them back.
-    return std::shared_ptr<void>(this, [tenant, bytes](void* queue) {
-      static_cast<DeviceQueue*>(queue)->GiveMemory(tenant, bytes);
-    });
+    return ShareOf(tenant, bytes);
   }
   const bool is_own_limit = tasks_.IsAboveHardLimit(tenant, bytes);
   const MemoryZones& memory = tasks_.memory();
@@ -376,6 +379,12 @@ absl::StatusOr<std::shared_ptr<void>> DeviceQueue::TryTakeMemory(uint32_t tenant
                 "(--workspace_max_bytes) are in use or reserved for others; the tenant has ",
                 memory.used(tenant)),
       kMemoryPushbackMs);
+}
+
+std::shared_ptr<void> DeviceQueue::ShareOf(uint32_t tenant, uint64_t bytes) {
+  return {this, [tenant, bytes](void* queue) {
+            static_cast<DeviceQueue*>(queue)->GiveMemory(tenant, bytes);
+          }};
 }
 
 DeviceQueue::Shortage DeviceQueue::FindShortage() const {
@@ -398,7 +407,7 @@ void DeviceQueue::Relieve(const Shortage& shortage) {
 absl::Status DeviceQueue::CheckCanEverHold(uint32_t tenant, uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
   OPSERVE_RETURN_IF_ERROR(tasks_.CheckCanEverFit(tenant, bytes));
-  const absl::Status fits = residents_.Check(tenant, bytes);
+  const absl::Status fits = tasks_.residents().Check(tenant, bytes);
   // Memory that is only taken now is no reason to say never.
   return absl::IsFailedPrecondition(fits) ? fits : absl::OkStatus();
 }
@@ -407,13 +416,12 @@ uint64_t DeviceQueue::RoomFor(uint32_t tenant) {
   absl::MutexLock lock(&mutex_);
   const MemoryZones& memory = tasks_.memory();
   // Both bounds hold: the tenant's for resident tensors, and the device's own.
-  return std::min(residents_.Left(tenant), memory.capacity() - memory.used());
+  return std::min(tasks_.residents().Left(tenant), memory.capacity() - memory.used());
 }
 
 void DeviceQueue::GiveMemory(uint32_t tenant, uint64_t bytes) {
   tenant_bytes_.Subtract(tenant, bytes);
   absl::MutexLock lock(&mutex_);
-  residents_.Subtract(tenant, bytes);
   tasks_.GiveMemory(tenant, bytes);
   Publish();
 }

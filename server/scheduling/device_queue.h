@@ -28,7 +28,6 @@
 #include "server/scheduling/dispatch_queue.h"
 #include "server/scheduling/lane_task.h"
 #include "server/scheduling/pinned_zones.h"
-#include "server/scheduling/resident_shares.h"
 #include "server/scheduling/tenant_settings.h"
 
 namespace opserve::server {
@@ -110,6 +109,10 @@ class DeviceQueue final : private PinnedZones::Queue {
   // `visitor`: if the lane was a visitor's, which is free again.
   void TaskEnded(const Lease& lease, absl::Duration actual, absl::Time now,
                  std::optional<uint32_t> visitor = std::nullopt) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Before TaskEnded, of a lease that is held: its device memory stays the tenant's, until the last
+  // owner of the result is gone, which must be before the queue.
+  std::shared_ptr<void> KeepMemory(Lease* lease);
 
   // Takes the task of this call, if it waits here.
   std::unique_ptr<LaneTask> Remove(const CallState* call) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -214,6 +217,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   bool PopOnce(Popped* popped, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<void>> TryTakeMemory(uint32_t tenant, uint64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Stands for booked bytes, and has no object: its deleter books them back.
+  std::shared_ptr<void> ShareOf(uint32_t tenant, uint64_t bytes);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // The tenants for which memory is to be given back: all, none, or those that wait for their own.
   struct Shortage {
@@ -241,7 +246,6 @@ class DeviceQueue final : private PinnedZones::Queue {
   BusyTime busy_;  // begins and ends with mutex_ held
   absl::Mutex mutex_;
   Tasks tasks_ ABSL_GUARDED_BY(mutex_);
-  ResidentShares residents_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = true;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool may_start_ ABSL_GUARDED_BY(mutex_) = false;

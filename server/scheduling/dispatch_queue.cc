@@ -33,8 +33,13 @@ absl::Status DispatchQueue::CheckCanEverFit(uint32_t tenant, uint64_t bytes) con
 
 absl::Status DispatchQueue::CheckCanEverFit(const Entry& entry) const {
   OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(entry.tenant, entry.device_bytes));
-  return pinned_ == nullptr ? absl::OkStatus()
-                            : pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes);
+  if (pinned_ == nullptr) return absl::OkStatus();
+  absl::Status status = pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes);
+  if (status.ok() || entry.held_bytes == 0 ||
+      absl::IsFailedPrecondition(residents_.Check(entry.tenant, entry.device_bytes))) {
+    return status;
+  }
+  return pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes - entry.held_bytes);
 }
 
 absl::Status DispatchQueue::Push(Entry* entry, absl::Time now) {
@@ -53,13 +58,15 @@ std::optional<DispatchQueue::Started> DispatchQueue::TryStart(Entry* entry, absl
     return std::nullopt;
   }
   // Memory that is there now could ever be had. Ordinary memory in its place is for Push to judge.
-  PinnedZones::Taken pinned = TryTakePinned(*entry);
+  const bool is_held = IsHeld(*entry);
+  PinnedZones::Taken pinned = TryTakePinned(*entry, is_held);
   if (!pinned.allowance || !pinned.allowance->is_pinned) {
     memory_.Give(entry->tenant, entry->device_bytes);
     return std::nullopt;
   }
   auto [started, charge] = queue_.Start(entry, now);
-  return Started{std::move(started), {charge, started.device_bytes}, *std::move(pinned.allowance)};
+  const Lease lease = LeaseOf(started, charge, is_held);
+  return Started{std::move(started), lease, *std::move(pinned.allowance)};
 }
 
 DispatchQueue::Popped DispatchQueue::Pop(absl::Time now) {
@@ -82,7 +89,8 @@ DispatchQueue::Popped DispatchQueue::Pop(absl::Time now) {
       queue_.Park(tenant);
       continue;
     }
-    PinnedZones::Taken pinned = TryTakePinned(*next);
+    const bool is_held = IsHeld(*next);
+    PinnedZones::Taken pinned = TryTakePinned(*next, is_held);
     if (pinned.is_connection_full) {
       queue_.SetNextAside();
       LookAgain(tenant);
@@ -98,7 +106,8 @@ DispatchQueue::Popped DispatchQueue::Pop(absl::Time now) {
     StopWaitingForPinned(tenant);
     auto [entry, charge] = queue_.PopNext();
     PutBack(entry.connection);
-    popped.started = Started{std::move(entry), {charge, bytes}, *std::move(pinned.allowance)};
+    const Lease lease = LeaseOf(entry, charge, is_held);
+    popped.started = Started{std::move(entry), lease, *std::move(pinned.allowance)};
     break;
   }
   return popped;
@@ -111,6 +120,7 @@ void DispatchQueue::GoesOn(absl::Duration so_far, Lease* lease) {
 void DispatchQueue::Ended(const Lease& lease, absl::Duration actual) {
   queue_.Ended(lease.charge, actual);
   memory_.Give(lease.charge.tenant, lease.device_bytes);
+  if (lease.is_held) GiveResidentPart(lease.charge.tenant, lease.device_bytes);
 }
 
 std::optional<QueueEntry> DispatchQueue::Remove(const void* key) {

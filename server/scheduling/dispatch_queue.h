@@ -16,6 +16,7 @@
 #include "server/scheduling/fair_queue.h"
 #include "server/scheduling/memory_zones.h"
 #include "server/scheduling/pinned_zones.h"
+#include "server/scheduling/resident_shares.h"
 
 namespace opserve::server {
 
@@ -29,6 +30,7 @@ class DispatchQueue {
   struct Lease {
     TenantShares::Charge charge;
     uint64_t device_bytes = 0;
+    bool is_held = false;  // the results may stay in it (Entry::held_bytes), see residents()
   };
   struct Started {
     Entry entry;
@@ -84,8 +86,15 @@ class DispatchQueue {
   bool IsAboveHardLimit(uint32_t tenant, uint64_t bytes) const {
     return memory_.IsAboveHardLimit(tenant, memory_.used(tenant) + bytes);
   }
-  bool TryTakeMemory(uint32_t tenant, uint64_t bytes) { return memory_.TryTake(tenant, bytes); }
-  void GiveMemory(uint32_t tenant, uint64_t bytes) { memory_.Give(tenant, bytes); }
+  bool TryTakeMemory(uint32_t tenant, uint64_t bytes) {
+    if (!memory_.TryTake(tenant, bytes)) return false;
+    residents_.Add(tenant, bytes);
+    return true;
+  }
+  void GiveMemory(uint32_t tenant, uint64_t bytes) {
+    memory_.Give(tenant, bytes);
+    GiveResidentPart(tenant, bytes);
+  }
 
   // Whether Pop is worth calling: false until a push, an end or a deadline changes something. May
   // be true when Pop finds nothing, but not again after that.
@@ -109,6 +118,9 @@ class DispatchQueue {
   absl::Duration Lag(uint32_t tenant) const { return queue_.Lag(tenant); }
   void VisitLags(TenantShares::LagVisitor visit) const { queue_.VisitLags(visit); }
   const MemoryZones& memory() const { return memory_; }
+  // The parts of the tenants' memory that only their clients give back: that of TryTakeMemory, and
+  // of entries whose results stay there.
+  ResidentShares& residents() { return residents_; }
 
  private:
   // The tenant's next entry is another one, or gone.
@@ -123,9 +135,25 @@ class DispatchQueue {
   void StopWaitingForPinned(uint32_t tenant) {
     if (pinned_ != nullptr) pinned_->StopWaiting(self_, tenant);
   }
-  PinnedZones::Taken TryTakePinned(const Entry& entry) {
+  // Whether the entry's results are to stay in its device memory: its tenant has room for that.
+  bool IsHeld(const Entry& entry) const {
+    return entry.held_bytes > 0 && entry.device_bytes <= residents_.Left(entry.tenant);
+  }
+  // An entry whose results fit nowhere else may have waited for it.
+  void GiveResidentPart(uint32_t tenant, uint64_t bytes) {
+    residents_.Subtract(tenant, bytes);
+    LookAgain(tenant);
+  }
+  PinnedZones::Taken TryTakePinned(const Entry& entry, bool is_held) {
     if (pinned_ == nullptr) return {.allowance = PinnedAllowance()};
-    return pinned_->TryTake(self_, entry.tenant, entry.pinned_bytes, entry.connection);
+    return pinned_->TryTake(self_, entry.tenant,
+                            entry.pinned_bytes - (is_held ? entry.held_bytes : 0),
+                            entry.connection);
+  }
+  // Of an entry whose memory is taken.
+  Lease LeaseOf(const Entry& entry, TenantShares::Charge charge, bool is_held) {
+    if (is_held) residents_.Add(entry.tenant, entry.device_bytes);
+    return {charge, entry.device_bytes, is_held};
   }
   // Of a connection with entries set aside, one is in the order, or it waits in pinned_ and will be
   // told. So when one leaves, the next takes its place.
@@ -139,6 +167,7 @@ class DispatchQueue {
 
   FairQueue queue_;
   MemoryZones memory_;
+  ResidentShares residents_;
   PinnedZones* const pinned_;
   PinnedZones::Queue* const self_;
 };

@@ -49,6 +49,7 @@ struct QueueEntry {
   uint64_t work = 0;                          // in elements, as operators count it
   uint64_t device_bytes = 0;                  // device memory it needs while it runs
   uint64_t pinned_bytes = 0;                  // page-locked memory it needs for its results
+  uint64_t held_bytes = 0;                    // of these, that device memory can serve instead
   uint64_t connection = 0;                    // that will read them; 0: none that matters
   absl::Time arrival = absl::InfinitePast();  // set by Push
 };

@@ -180,7 +180,8 @@ bool LaneGroup::Queue(Lane& lane) {
                   absl::MakeSpan(static_cast<char*>(lane.staging.data()), lane.staging.size()),
                   has_thread ? &lane.hold : nullptr, /*may_wait=*/has_thread,
                   parts_.queue.DrainTime(lane.dispatched->task->demand().tenant),
-                  may_capture ? &parts_.captured : nullptr, /*on_progress=*/nullptr, lane.start});
+                  may_capture ? &parts_.captured : nullptr, lane.dispatched->lease.is_held,
+                  /*on_progress=*/nullptr, lane.start});
   // A task that takes longer than it was charged for holds up other tenants from now on, not only
   // when it has ended.
   if (has_thread) {
@@ -203,6 +204,9 @@ void LaneGroup::Finish(Lane& lane) {
   dispatched.pinned = {};  // the results have their own
   const absl::Time now = absl::Now();
   const absl::Duration took = now - lane.start;
+  if (std::shared_ptr<void>* const share = dispatched.task->kept_share()) {
+    *share = parts_.queue.KeepMemory(&dispatched.lease);
+  }
   LaneEvents& events = parts_.events;
   // Counted before the answer leaves, so that a caller that has it sees it counted. From here on
   // the group may be gone, but not its owner.

@@ -52,6 +52,10 @@ class LaneTask : public QueuedTask {
   // runs it on its own account.
   virtual bool ends_request() const { return true; }
 
+  // After Finish, where to keep the booking of the device memory that the task's results stay in
+  // (LaneContext::holds_results); null: none do. It is to go before the queue.
+  virtual std::shared_ptr<void>* kept_share() { return nullptr; }
+
   // Gives the caller its answer, when the task has been counted as ended. Must not block.
   virtual void Answer() = 0;
   // Ends the task without running it: it was cancelled while queued, or its device broke and no

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "grpc/support/time.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
 #include "server/scheduling/transfer_task.h"
@@ -39,7 +38,10 @@ RequestArrival::RequestArrival(SessionContext& context, grpc::CompletionQueue* q
             {.expect_event = [this] { ExpectEvent(); },
              .on_overdue = [this] { Fail(Stalled()); },
              .event_ended = [this] { EventEnded(); }}),
-      credit_(total_bytes_, kWindowBytes, codec::kMostChunkBytes) {
+      credit_(total_bytes_, kWindowBytes, codec::kMostChunkBytes),
+      step_(queue, {.expect_event = [this] { ExpectEvent(); },
+                    .over = [this](const absl::Status& status) { HandleStep(status); },
+                    .event_ended = [this] { EventEnded(); }}) {
   for (const uint64_t size : sizes_) {
     tensors_.push_back(std::make_shared<ResidentTensor>());
     tensors_.back()->spec = {v1::DATA_TYPE_UINT8, {static_cast<int64_t>(size)}};
@@ -128,10 +130,10 @@ absl::Status RequestArrival::Receive(codec::Slices&& chunk) {
 }
 
 void RequestArrival::Proceed() {
-  if (is_over_ || step_is_running_ || !has_begun_) return;
+  if (is_over_ || step_.is_running() || !has_begun_) return;
   if (failure_.ok() && !waiting_.empty()) {
     failure_ = CopyNext();
-    if (step_is_running_) return;
+    if (step_.is_running()) return;
   }
   if (failure_.ok() && !credit_.is_complete()) return;
   is_over_ = true;
@@ -155,34 +157,17 @@ absl::Status RequestArrival::CopyNext() {
   ChunkWriter::Copy copy = writer_.Begin(*call_, tenant_);
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
       call_, copy.device, TaskDemand{.tenant = tenant_}, TransferTask::Kind{.uses_residents = true},
-      std::move(copy.step), [this](const absl::Status& status) { EndStep(status); });
-  // Before another thread could end it.
-  step_is_running_ = true;
-  ExpectEvent();
+      std::move(copy.step), [this](const absl::Status& status) { step_.End(status); });
+  step_.Begin();
   absl::Status status = context_.scheduler->Submit(&task);
   if (!status.ok()) {
-    step_is_running_ = false;
     writer_.End(status);
-    EventEnded();
+    step_.TakeBack();
   }
   return status;
 }
 
-void RequestArrival::EndStep(const absl::Status& status) {
-  {
-    absl::MutexLock lock(&step_mutex_);
-    step_status_ = status;
-  }
-  step_alarm_.Set(queue_, gpr_inf_past(GPR_CLOCK_REALTIME), &step_event_);
-}
-
-void RequestArrival::HandleStep(bool /*ok*/) {
-  step_is_running_ = false;
-  absl::Status status;
-  {
-    absl::MutexLock lock(&step_mutex_);
-    status = std::exchange(step_status_, absl::OkStatus());
-  }
+void RequestArrival::HandleStep(const absl::Status& status) {
   writer_.End(status);
   if (status.ok()) {
     credit_.Copy(copying_bytes_);
@@ -191,7 +176,6 @@ void RequestArrival::HandleStep(bool /*ok*/) {
     failure_ = status;
   }
   Proceed();
-  EventEnded();
 }
 
 void RequestArrival::HandleDeadline(bool ok) {
@@ -203,7 +187,7 @@ void RequestArrival::Fail(const absl::Status& status) {
   if (is_over_) return;
   if (failure_.ok()) failure_ = status;
   pace_.EndWait();
-  if (step_is_running_) call_->Cancel();  // it may wait in a queue
+  if (step_.is_running()) call_->Cancel();  // it may wait in a queue
   Proceed();
 }
 

@@ -7,9 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
@@ -17,6 +15,7 @@
 #include "proto/codec/slices.h"
 #include "server/execution/program.h"
 #include "server/execution/resident_tensor.h"
+#include "server/grpc/awaited_step.h"
 #include "server/grpc/completion_event.h"
 #include "server/grpc/pace_watch.h"
 #include "server/native/chunk_writer.h"
@@ -73,8 +72,7 @@ class RequestArrival {
   void SkipComplete();
   void Proceed();
   absl::Status CopyNext();
-  void EndStep(const absl::Status& status) ABSL_LOCKS_EXCLUDED(step_mutex_);  // on any thread
-  void HandleStep(bool ok) ABSL_LOCKS_EXCLUDED(step_mutex_);
+  void HandleStep(const absl::Status& status);
   void HandleDeadline(bool ok);
   void GrantMore();
   void ExpectEvent();
@@ -105,16 +103,12 @@ class RequestArrival {
   std::deque<Waiting> waiting_;
   absl::Status failure_;
   bool has_begun_ = false;
-  bool step_is_running_ = false;
   bool is_over_ = false;
   int num_events_ = 0;
 
-  grpc::Alarm step_alarm_;
+  AwaitedStep step_;
   grpc::Alarm deadline_alarm_;
-  MemberEvent<RequestArrival, &RequestArrival::HandleStep> step_event_{this};
   MemberEvent<RequestArrival, &RequestArrival::HandleDeadline> deadline_event_{this};
-  absl::Mutex step_mutex_;  // orders all of a step before its successors
-  absl::Status step_status_ ABSL_GUARDED_BY(step_mutex_);
 };
 
 }  // namespace opserve::server

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "opserve/v1/session.pb.h"
@@ -48,6 +49,7 @@ struct SessionCall::Numbered final : CallState {
 
   const uint64_t number;
   AnswerForm form;
+  std::unique_ptr<ResultDeparture> departure;  // on its way to the polling thread
 };
 
 struct SessionCall::Announced {
@@ -188,12 +190,12 @@ absl::Status SessionCall::HandleRequest(codec::Frame&& frame, const StageClock& 
 }
 
 void SessionCall::AddFacts(uint64_t request_bytes, absl::string_view traceparent,
-                           RequestInput* input) const {
+                           RequestInput* input) {
   input->request_bytes = request_bytes;
   input->trace = traceparent.empty() ? TraceOf(rpc_) : BeginSpan(traceparent);
   input->connection = connection_;
   input->is_local = is_local_;
-  input->takes_any_results = takes_parts_;
+  input->held_limit = takes_parts_ ? &held_limit_ : nullptr;
 }
 
 absl::StatusOr<std::shared_ptr<SessionCall::Numbered>> SessionCall::BeginNumbered(
@@ -298,6 +300,8 @@ absl::Status SessionCall::HandleCancel(uint64_t number) {
       found->second->is_cancelled = true;
       found->second->arrival->Fail(call->Check());
     }
+    const auto leaving = departures_.find(number);
+    if (leaving != departures_.end()) leaving->second->Fail(call->Check());
     return absl::OkStatus();
   }
   if (!takes_parts_) return absl::OkStatus();
@@ -318,6 +322,23 @@ void SessionCall::OnInputEnd() {
     announced->arrival->Fail(
         absl::CancelledError("the session ended before all payloads of the request had arrived"));
   }
+  // A client that sends no more still reads, unless it is gone.
+  ForEachDeparture([](ResultDeparture& departure) {
+    if (departure.is_cancelled()) {
+      departure.Fail(absl::CancelledError("the client is gone before it had all results"));
+    }
+  });
+}
+
+void SessionCall::OnTaken() {
+  ForEachDeparture([](ResultDeparture& departure) { departure.Proceed(); });
+}
+
+void SessionCall::ForEachDeparture(absl::FunctionRef<void(ResultDeparture& departure)> visit) {
+  if (departures_.empty()) return;
+  std::vector<uint64_t> numbers;
+  for (const auto& [number, departure] : departures_) numbers.push_back(number);
+  for (const uint64_t number : numbers) visit(*departures_.find(number)->second);
 }
 
 void SessionCall::EndArrival(uint64_t number, const absl::Status& status) {
@@ -340,7 +361,8 @@ void SessionCall::EndArrivalsEvent(uint64_t number) {
   EventEnded();
 }
 
-void SessionCall::AnswerRequest(const Numbered& request, const RequestEnd& end) {
+void SessionCall::AnswerRequest(Numbered& request, const RequestEnd& end) {
+  if (end.status.ok() && end.answer->run.held != nullptr) return BeginDeparture(request, end);
   const uint64_t number = request.number;
   std::string made;  // an error, or a header that was not made before
   absl::string_view header;
@@ -366,6 +388,58 @@ void SessionCall::AnswerRequest(const Numbered& request, const RequestEnd& end) 
     outgoing.BeginFrame(bytes).AddPayloadMessage(kind, number, header, payloads);
   };
   Answer(end, number, bytes, add, /*is_request_over=*/true);
+}
+
+void SessionCall::BeginDeparture(Numbered& request, const RequestEnd& end) {
+  const uint64_t number = request.number;
+  std::string made;
+  const absl::string_view header = HeaderBytesOf(*end.answer, request.form, &made);
+  request.departure = std::make_unique<ResultDeparture>(
+      session_, queue_, tenant_->id(), connection_, FindRequest(number), end, std::string(header),
+      ResultDeparture::Sender{.begin = [this, number] { AddDeparture(number); },
+                              .expect_event = [this] { ExpectEvent(); },
+                              .event_ended = [this, number] { EndDeparturesEvent(number); },
+                              .waiting = [this, number] { return BytesThatWait(number); },
+                              .send =
+                                  [this, number](codec::Slices&& bytes) {
+                                    Say([&](OutgoingMessages& outgoing) {
+                                      outgoing.AddInParts(number, std::move(bytes),
+                                                          /*is_last=*/false);
+                                    });
+                                  },
+                              .over =
+                                  [this, number](absl::StatusOr<codec::Slices> last) {
+                                    EndDeparture(number, std::move(last));
+                                  }});
+  request.departure->Begin();
+}
+
+void SessionCall::AddDeparture(uint64_t number) {
+  const std::shared_ptr<CallState> call = FindRequest(number);
+  departures_[number] = std::move(static_cast<Numbered&>(*call).departure);
+  session_.sessions->RecordDepartureBegin();
+}
+
+void SessionCall::EndDeparture(uint64_t number, absl::StatusOr<codec::Slices> last) {
+  session_.sessions->RecordDepartureEnd(last.status());
+  ResultDeparture& departure = *departures_.find(number)->second;
+  const auto add = [&](OutgoingMessages& outgoing) {
+    if (last.ok()) return outgoing.AddInParts(number, *std::move(last));
+    outgoing.EraseInParts(number);
+    const std::string error = ToStatusDetails(last.status()).SerializeAsString();
+    outgoing.BeginFrame(error.size()).Add(FrameKind::kError, number, error);
+  };
+  Answer(departure.end(), number, departure.answer_bytes(), add, /*is_request_over=*/true);
+}
+
+void SessionCall::EndDeparturesEvent(uint64_t number) {
+  const auto found = departures_.find(number);
+  std::unique_ptr<ResultDeparture> ended;
+  if (found->second->is_over() && !found->second->has_events()) {
+    ended = std::move(found->second);
+    departures_.erase(found);
+  }
+  EventEnded();
 }
 
 void SessionCall::SayFrame(FrameKind kind, uint64_t number, absl::string_view body) {

@@ -33,6 +33,19 @@ void SessionMetrics::RecordArrivalEnd(const absl::Status& status) {
   arrivals_[arrival].fetch_add(1, std::memory_order_relaxed);
 }
 
+void SessionMetrics::RecordDepartureEnd(const absl::Status& status) {
+  departing_.fetch_sub(1, std::memory_order_relaxed);
+  Departure departure = kBrokenOff;
+  if (status.ok()) {
+    departure = kSent;
+  } else if (absl::IsCancelled(status)) {
+    departure = kDropped;
+  } else if (absl::IsDeadlineExceeded(status)) {
+    departure = kLate;
+  }
+  departures_[departure].fetch_add(1, std::memory_order_relaxed);
+}
+
 void SessionMetrics::Collect(std::vector<prometheus::MetricFamily>* families) const {
   // In the order of Result.
   constexpr const char* kNames[kResults] = {"closed", "broken", "protocol", "draining"};
@@ -70,6 +83,25 @@ void SessionMetrics::Collect(std::vector<prometheus::MetricFamily>* families) co
                  static_cast<double>(arrivals_[i].load(std::memory_order_relaxed)));
   }
   families->push_back(arrivals.Build());
+  MetricFamilyBuilder departing("opserve_session_requests_departing",
+                                "Requests whose results leave device memory part by part now, as "
+                                "fast as their clients read; the memory is theirs until then.",
+                                prometheus::MetricType::Gauge);
+  departing.Add({}, static_cast<double>(this->departing()));
+  families->push_back(departing.Build());
+  // In the order of Departure.
+  constexpr const char* kDepartureNames[kDepartures] = {"sent", "cancelled", "expired", "failed"};
+  MetricFamilyBuilder departures(
+      "opserve_session_departures_total",
+      "Requests whose results have left device memory (sent), or never will: the client or its "
+      "connection ended them (cancelled), their deadline passed before the client had read enough "
+      "(expired), or the device failed them (failed).",
+      prometheus::MetricType::Counter);
+  for (int i = 0; i < kDepartures; ++i) {
+    departures.Add({{"result", kDepartureNames[i]}},
+                   static_cast<double>(departures_[i].load(std::memory_order_relaxed)));
+  }
+  families->push_back(departures.Build());
   MetricFamilyBuilder messages("opserve_session_messages_total",
                                "Messages of sessions that came from clients.",
                                prometheus::MetricType::Counter);

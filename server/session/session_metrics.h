@@ -26,14 +26,19 @@ class SessionMetrics {
   // request that is wrong never begins; one for which there is no memory has failed.
   void RecordArrivalBegin() { arriving_.fetch_add(1, std::memory_order_relaxed); }
   void RecordArrivalEnd(const absl::Status& status);
+  // Results begin to leave from device memory; OK: all have been copied, or why not.
+  void RecordDepartureBegin() { departing_.fetch_add(1, std::memory_order_relaxed); }
+  void RecordDepartureEnd(const absl::Status& status);
 
   int64_t open() const { return open_.load(std::memory_order_relaxed); }
   int64_t arriving() const { return arriving_.load(std::memory_order_relaxed); }
+  int64_t departing() const { return departing_.load(std::memory_order_relaxed); }
 
   void Collect(std::vector<prometheus::MetricFamily>* families) const;
 
  private:
   enum Arrival { kArrived, kStalled, kCancelled, kExpired, kFailed, kArrivals };
+  enum Departure { kSent, kDropped, kLate, kBrokenOff, kDepartures };
   enum Result { kClosed, kBroken, kProtocol, kDraining, kResults };
 
   std::atomic<int64_t> open_ = 0;
@@ -42,6 +47,8 @@ class SessionMetrics {
   std::array<std::atomic<uint64_t>, kResults> ends_ = {};
   std::atomic<int64_t> arriving_ = 0;
   std::array<std::atomic<uint64_t>, kArrivals> arrivals_ = {};
+  std::atomic<int64_t> departing_ = 0;
+  std::array<std::atomic<uint64_t>, kDepartures> departures_ = {};
 };
 
 }  // namespace opserve::server

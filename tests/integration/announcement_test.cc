@@ -29,7 +29,6 @@ constexpr uint64_t kPayload = kCount * sizeof(float);      // bytes
 constexpr uint64_t kTotal = 2 * kPayload + sizeof(float);  // of all three payloads
 constexpr uint64_t kWindow = 1 << 20;                      // bytes granted at once, at most
 constexpr uint64_t kChunk = 256 << 10;
-constexpr uint64_t kTakesParts = 2;  // of the features in the client's hello
 
 // For payloads of 48 MiB; before the first daemon of the process.
 const bool kDevicesAreLarge = setenv("OPSERVE_HOST_DEVICE_MEMORY", "512M", 1) == 0;

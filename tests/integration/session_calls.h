@@ -30,6 +30,9 @@ enum TestFrameKind : uint8_t {
   kPartFrame = 12,
 };
 
+// Of the features in a client's hello.
+inline constexpr uint64_t kTakesParts = 2;
+
 struct TestFrame {
   uint8_t kind = 0;  // 0: there is none
   uint64_t number = 0;

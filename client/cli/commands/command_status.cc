@@ -120,12 +120,17 @@ void WriteStatus(const v1::GetServerStatusResponse& status, Terminal& terminal) 
         terminal.width, /*indent=*/0);
   }
   if (status.sessions() > 0) {
-    out << "the daemon has " << FormatCount(status.sessions(), "open session");
+    std::string line =
+        absl::StrCat("the daemon has ", FormatCount(status.sessions(), "open session"));
     if (status.arriving_requests() > 0) {
-      out << "; the payloads of " << FormatCount(status.arriving_requests(), "request")
-          << " are arriving";
+      absl::StrAppend(&line, "; the payloads of ",
+                      FormatCount(status.arriving_requests(), "request"), " are arriving");
     }
-    out << "\n";
+    if (status.departing_requests() > 0) {
+      absl::StrAppend(&line, "; the results of ",
+                      FormatCount(status.departing_requests(), "request"), " are leaving");
+    }
+    out << Wrap(line, terminal.width, /*indent=*/0);
   }
   for (const v1::OperatorPackStatus& pack : status.operator_packs()) {
     out << Wrap(PackRemark(pack), terminal.width, /*indent=*/0);

@@ -146,10 +146,11 @@ TEST_F(CommandLineTest, StatusShowsTheCallersTensorsAndProgramsAndTheSessions) {
                         "(3 MiB)\nthe daemon has 3 open sessions\n"));
 
   status.set_arriving_requests(1);
+  status.set_departing_requests(2);
   server_.set_status(status);
-  EXPECT_THAT(
-      RunHere("status").out,
-      HasSubstr("\nthe daemon has 3 open sessions; the payloads of 1 request are arriving\n"));
+  EXPECT_THAT(RunHere("status").out,
+              HasSubstr("\nthe daemon has 3 open sessions; the payloads of 1 request are arriving; "
+                        "the results of 2 requests are leaving\n"));
 }
 
 TEST_F(CommandLineTest, StatusFitsEightyColumnsAndTellsADaemonThatStops) {

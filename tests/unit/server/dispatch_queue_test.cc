@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/observability/tenant_slot.h"
 #include "tests/unit/server/named_task.h"
 
 namespace opserve::server {
@@ -154,15 +156,19 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
   Queue through_order(options, 1000);
   for (Queue* queue : {&direct, &through_order}) {
     ASSERT_TRUE(queue->SetTenant(1, 3, {.reserved = 100, .soft = 300, .hard = 500}).ok());
+    queue->residents().SetLimit(2, 400);
   }
   absl::Time now = absl::FromUnixSeconds(1000);
   std::vector<std::pair<Queue::Started, Queue::Started>> running;
-  const auto run = [&running](std::optional<Queue::Started> a, std::optional<Queue::Started> b) {
+  int held = 0;
+  const auto run = [&](std::optional<Queue::Started> a, std::optional<Queue::Started> b) {
     ASSERT_EQ(a.has_value(), b.has_value());
     if (!a) return;
     ASSERT_EQ(NameOf<std::string>(a->entry), NameOf<std::string>(b->entry));
     ASSERT_EQ(a->entry.arrival, b->entry.arrival);
     ASSERT_EQ(a->lease.charge.estimate, b->lease.charge.estimate);
+    ASSERT_EQ(a->lease.is_held, b->lease.is_held);
+    held += a->lease.is_held ? 1 : 0;
     running.emplace_back(std::move(*a), std::move(*b));
   };
   const auto pop = [&] {
@@ -189,13 +195,15 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
         .deadline = below(4) == 0 ? now + absl::Microseconds(below(100)) : absl::InfiniteFuture(),
         .estimate = absl::Microseconds(below(100)),
         .work = below(110),
-        .device_bytes = below(600)};
+        .device_bytes = below(600),
+        .held_bytes = below(2)};
     Queue::Entry same{.task = Named(std::to_string(step)),
                       .tenant = entry.tenant,
                       .deadline = entry.deadline,
                       .estimate = entry.estimate,
                       .work = entry.work,
-                      .device_bytes = entry.device_bytes};
+                      .device_bytes = entry.device_bytes,
+                      .held_bytes = entry.held_bytes};
     const bool was_empty = direct.depth() == 0;
     const absl::Status pushed = through_order.Push(&same, now);
     if (was_empty) {
@@ -219,6 +227,7 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
     }
   }
   EXPECT_GT(at_once, 1000);
+  EXPECT_GT(held, 1000);
 }
 
 TEST_F(DispatchQueueTest, NobodyWaitsForMemoryAfterItsEntriesWereTaken) {
@@ -248,6 +257,69 @@ TEST_F(DispatchQueueTest, ChecksSettingsBeforeItChangesAny) {
   EXPECT_EQ(Push("x", 1, 101).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(queue_.SetTenant(1, 1, {.reserved = 1001}).code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+// Results that may stay in device memory, beside a megabyte of page-locked memory.
+class DispatchQueueHeldTest : public ::testing::Test, private PinnedZones::Queue {
+ protected:
+  DispatchQueueHeldTest() { queue_.residents().SetLimit(1, 250); }
+
+  void Push(std::string name, uint64_t held_bytes = 1000, uint64_t device_bytes = 100) {
+    DispatchQueue::Entry entry{.task = Named(std::move(name)),
+                               .tenant = 1,
+                               .device_bytes = device_bytes,
+                               .pinned_bytes = held_bytes + 24,
+                               .held_bytes = held_bytes};
+    pushed_ = queue_.Push(&entry, absl::Now());
+  }
+  DispatchQueue::Started Start() {
+    DispatchQueue::Popped popped = queue_.Pop(absl::Now());
+    EXPECT_TRUE(popped.started.has_value());
+    return std::move(*popped.started);
+  }
+  bool NothingStarts() { return !queue_.Pop(absl::Now()).started.has_value(); }
+  uint64_t PinnedBytes() { return zones_->tenant_bytes().OfSlot(TenantSlot(1)); }
+
+  std::shared_ptr<PinnedZones> zones_ = PinnedZones::Create(1 << 20, /*overflows=*/false);
+  DispatchQueue queue_{{}, 1000, zones_.get(), this};
+  absl::Status pushed_;
+
+ private:
+  void PinnedMemoryMayFit(uint32_t tenant) override { queue_.PinnedMemoryMayFit(tenant); }
+  void ConnectionMayFit(uint64_t connection) override { queue_.ConnectionMayFit(connection); }
+};
+
+TEST_F(DispatchQueueHeldTest, StayAsFarAsTheTenantsPartGoesAndAreCopiedBeyondIt) {
+  for (const char* name : {"a", "b", "c", "d"}) Push(name);
+  DispatchQueue::Started a = Start();
+  DispatchQueue::Started b = Start();
+  EXPECT_TRUE(a.lease.is_held && b.lease.is_held);
+  EXPECT_EQ(PinnedBytes(), 48u);
+
+  const DispatchQueue::Started c = Start();
+  EXPECT_FALSE(c.lease.is_held);
+  EXPECT_EQ(PinnedBytes(), 48u + 1024);
+
+  // The run has ended, its results have not left.
+  EXPECT_EQ(queue_.residents().Left(1), 50u);
+  queue_.Ended(b.lease, absl::Milliseconds(1));
+  EXPECT_EQ(queue_.residents().Left(1), 150u);
+  EXPECT_TRUE(Start().lease.is_held);
+}
+
+TEST_F(DispatchQueueHeldTest, WhatFitsNowhereElseWaitsForThePart) {
+  Push("never", /*held_bytes=*/2 << 20, /*device_bytes=*/251);
+  EXPECT_EQ(pushed_.code(), absl::StatusCode::kFailedPrecondition) << pushed_;
+
+  ASSERT_TRUE(queue_.TryTakeMemory(1, 200));  // a resident tensor
+  Push("large", /*held_bytes=*/2 << 20);
+  ASSERT_TRUE(pushed_.ok()) << pushed_;
+  EXPECT_TRUE(NothingStarts());
+  EXPECT_FALSE(queue_.MayStart());
+
+  queue_.GiveMemory(1, 200);
+  EXPECT_TRUE(queue_.MayStart());
+  EXPECT_TRUE(Start().lease.is_held);
 }
 
 TEST(DispatchQueuePayloadTest, NeedsOnlyBeMovable) {

@@ -95,6 +95,30 @@ TEST(OutgoingMessagesTest, APartGoesWithEachMessageAndAnswersTakeTurns) {
   EXPECT_EQ(outgoing.size(), 0u);
 }
 
+TEST(OutgoingMessagesTest, AnAnswerMayComeInPieces) {
+  OutgoingMessages outgoing;
+  outgoing.AddInParts(1, SlicesOf({std::string(kPart, 'a'), "b"}), /*is_last=*/false);
+  EXPECT_EQ(outgoing.BytesInParts(1), kPart + 1);
+  EXPECT_THAT(Take(outgoing).frames, ElementsAre(Pair(FrameKind::kPart, 1)));
+  EXPECT_EQ(outgoing.BytesInParts(1), 1u);
+  // Another one does not come between the pieces that wait.
+  outgoing.AddInParts(2, SlicesOf({"x"}));
+  outgoing.AddInParts(1, SlicesOf({"c"}), /*is_last=*/false);
+  EXPECT_EQ(outgoing.size(), 2u);
+
+  const Taken bc = Take(outgoing);
+  EXPECT_THAT(bc.frames, ElementsAre(Pair(FrameKind::kPart, 1)));
+  EXPECT_THAT(bc.bodies, ElementsAre("bc"));
+  EXPECT_EQ(bc.ended, 1u);
+  EXPECT_THAT(Take(outgoing).frames, ElementsAre(Pair(FrameKind::kAnswer, 2)));
+  EXPECT_TRUE(outgoing.empty());
+  EXPECT_EQ(outgoing.BytesInParts(1), 0u);
+  EXPECT_FALSE(outgoing.EraseInParts(1));
+
+  outgoing.AddInParts(1, SlicesOf({"d"}));
+  EXPECT_THAT(Take(outgoing).frames, ElementsAre(Pair(FrameKind::kAnswer, 1)));
+}
+
 TEST(OutgoingMessagesTest, WhatIsLeftOfAnAnswerCanBeForgotten) {
   OutgoingMessages outgoing;
   outgoing.AddInParts(1, SlicesOf({std::string(2 * kPart, 'a')}));
