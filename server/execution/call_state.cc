@@ -15,7 +15,7 @@ constexpr absl::Duration kTransit = absl::Milliseconds(50);
 
 absl::Status CallState::Check(absl::Time now) const {
   const bool is_cancelled = is_cancelled_.load(std::memory_order_relaxed);
-  if (now >= deadline_ - (is_cancelled ? kTransit : absl::ZeroDuration())) {
+  if (now >= (is_cancelled ? deadline_ - kTransit : deadline_)) {
     return MakeError(Reason::kDeadlineExpired, "the deadline passed before the request had ended");
   }
   if (is_cancelled) return absl::CancelledError("the caller cancelled");

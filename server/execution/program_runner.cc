@@ -559,7 +559,7 @@ void ProgramRun::Conclude() {
 
 void ProgramRun::HoldResults() {
   const Device& device = context_.lane.device();
-  auto held = std::make_shared<HeldResults>();
+  auto held = std::make_unique<HeldResults>();
   held->content.memory = std::move(memory_);
   held->device = device.id();
   held->device_generation = device.generation();

@@ -31,7 +31,7 @@ struct ProgramResult {
   };
   std::vector<Output> outputs;  // in the order of Program::results
   // The results that travel, if the run holds them (LaneContext::holds_results); else null.
-  std::shared_ptr<HeldResults> held = nullptr;
+  std::unique_ptr<HeldResults> held = nullptr;
   int32_t device = 0;
   uint32_t lane = 0;
   uint64_t workspace_bytes = 0;  // of the invocations together, though they share it
@@ -188,22 +188,22 @@ class ProgramRun {
   const absl::Span<const codec::Payload> payloads_;
   const CallState& call_;
   const uint32_t tenant_;
+  bool is_on_stream_ = false;  // something of the run may be
+  bool is_launched_ = false;   // some stage two may be
+  bool stages_kept_ = false;   // as a captured run does
+  bool is_storing_ = false;    // some of them may be copied
   LaneContext& context_;
   std::vector<absl::Time> slice_waits_;
   StageClock& clock_;
   const AclLibrary& acl_;
   const aclrtStream stream_;  // of the lane, which may have another one in the end
   absl::Status status_;
-  bool is_on_stream_ = false;                             // something of the run may be
-  bool is_launched_ = false;                              // some stage two may be
   absl::InlinedVector<PlanCache::Lease, 1> leases_;       // by invocation
   absl::InlinedVector<PlanCache::Lease, 1> copy_leases_;  // by position in Program::copies
   absl::InlinedVector<uint64_t, 1> workspace_bytes_;      // by invocation, its copies' included
   std::vector<WindowTransfer> windows_;                   // by window
   std::shared_ptr<const MemoryPlan> own_plan_;            // null: the program's holds
   DeviceBuffer memory_;
-  bool stages_kept_ = false;  // as a captured run does
-  bool is_storing_ = false;   // some of them may be copied
   // To be replayed or, without a graph, captured by this run. Its memory is in memory_.
   std::unique_ptr<CapturedRun> captured_;
   ProgramResult result_;

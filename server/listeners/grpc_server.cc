@@ -57,6 +57,8 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                               static_cast<int>(config.max_streams_per_connection));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Counts of gRPC's own for a service that the daemon does not have.
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
   // Pings are answered, however many: gRPC 1.51 spends tens of MiB on closing a connection because
   // of many of them (tests/integration/flood_test.cc), while unsent answers are bounded.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

@@ -50,8 +50,7 @@ Request::Request(RequestContext& context, RequestInput& input, OnRequestEnd on_e
       end_(OpenEnd(input)),
       on_end_(std::move(on_end)),
       connection_(input.connection),
-      priority_(input.asked.priority),
-      held_limit_(input.held_limit) {}
+      priority_(input.asked.priority) {}
 
 Request::~Request() { ReleaseClaim(); }
 
@@ -120,6 +119,8 @@ void Request::TakeBound(ProgramCall bound, const RequestInput& input) {
   // A handle may have come back for another prepared program.
   has_known_results_ = input.knows_results || bound_.program == input.known;
   end_.op = OperatorOf(program());
+  is_checked_ = context_.shadow_checks->Draw();
+  if (input.held_limit != nullptr && MayHoldResults()) held_place_ = input.held_limit->TryTake();
 }
 
 void Request::Submit(std::unique_ptr<Request> request) {
@@ -141,11 +142,11 @@ absl::Status Request::Prepare() {
   is_prompt_ = IsPrompt(program, cost);
   set_demand({.tenant = end_.tenant->id(),
               .priority = priority_,
+              .may_hold = held_place_ != nullptr,
               .cost = cost,
               .work = program.work,
               .device_bytes = program.memory_plan.total_bytes,
               .pinned_bytes = bound_.PinnedBytes(),
-              .held_bytes = MayHoldResults() ? program.pinned_bytes : 0,
               .connection = connection_});
   end_.clock.Book(Stage::kValidate);
   return absl::OkStatus();
@@ -176,18 +177,13 @@ absl::Status Request::ReserveMemoryOfAnswer() {
                    "tensors; nothing was done");
 }
 
-bool Request::MayHoldResults() {
-  is_checked_ = context_.shadow_checks->Draw();
+bool Request::MayHoldResults() const {
   // Copied when the run ends: results that others will want, too; those of a captured run, whose
   // memory is for its replays; and those of a run that changes tensors, which could not be repeated
   // if the device broke while they leave.
   const Program& program = this->program();
-  if (held_limit_ == nullptr || program.result_bytes < kLeastHeldBytes || is_checked_ ||
-      shared_run_ || program.is_capturable || program.has_effects()) {
-    return false;
-  }
-  held_place_ = held_limit_->TryTake();
-  return held_place_ != nullptr;
+  return program.result_bytes >= kLeastHeldBytes && program.windows.empty() && !is_checked_ &&
+         !shared_run_ && !program.is_capturable && !program.has_effects();
 }
 
 void Request::SubmitInTurn(std::unique_ptr<Request> request) {

@@ -83,8 +83,8 @@ class Request final : public LaneTask {
   // Books the memory of what the request keeps, once its resident tensors are claimed.
   absl::Status BookEffects();
   absl::Status ReserveMemoryOfAnswer();
-  // Whether its results may leave from the device, part by part; takes a place for that.
-  bool MayHoldResults();
+  // Whether its results may leave from the device, part by part.
+  bool MayHoldResults() const;
   void ReleaseClaim();
 
   // Of the following, each is the last that happens to a request: the caller is told.
@@ -110,8 +110,8 @@ class Request final : public LaneTask {
   bool is_prompt_ = false;
   bool is_checked_ = false;  // by a shadow check, after its answer
   bool has_known_results_ = false;
-  HeldLimit* const held_limit_;
-  std::shared_ptr<void> held_place_;  // of held_limit_, until the results have it
+  // If its results may leave from the device, until they do.
+  std::unique_ptr<HeldLimit::Place> held_place_;
   // Of the idempotency cache, if it is a run that others may share.
   std::optional<uint64_t> shared_run_;
   IdempotencyCache::Memory remembered_ = IdempotencyCache::Memory::kNothing;

@@ -37,7 +37,6 @@ struct RequestInput {
   bool is_local = false;       // its client is on this machine, at a Unix socket
   // The protocol sends results in parts, so that they may have any size, and takes them from device
   // memory (RequestAnswer::run) for as many requests as this says. Null: they must fit one message.
-  // Outlives the request.
   HeldLimit* held_limit = nullptr;
   bool knows_results = false;  // its answer need not say where results are from, and their shapes
   // Regions that the protocol has found by name already, for the ranges of `asked`, by

@@ -86,7 +86,9 @@ absl::Time LatestStart(absl::Time deadline, const CostModel::Estimate& own) {
 bool IsDeadlineFeasible(absl::Time now, absl::Time deadline, const CostModel::Estimate& own,
                         absl::Duration queued_before, uint32_t lanes) {
   if (own.samples < kSamplesForRefusal) return true;
-  return now + queued_before / lanes <= LatestStart(deadline, own);
+  // Mostly nothing waits, and to divide a duration takes long.
+  const bool waits = queued_before > absl::ZeroDuration();
+  return (waits ? now + queued_before / lanes : now) <= LatestStart(deadline, own);
 }
 
 absl::Status DeadlineInfeasible(absl::Duration cost, absl::Duration left) {

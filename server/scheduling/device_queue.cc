@@ -80,6 +80,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .key = (*task)->call().get(),
                      .tenant = demand.tenant,
                      .priority = demand.priority,
+                     .may_hold = demand.may_hold,
                      .deadline = deadline,
                      .expiry = std::min(LatestStart(deadline, demand.cost), now + max_age_),
                      .estimate = demand.cost.time,
@@ -87,7 +88,6 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .work = demand.work,
                      .device_bytes = demand.device_bytes,
                      .pinned_bytes = demand.pinned_bytes,
-                     .held_bytes = demand.held_bytes,
                      .connection = demand.connection};
   // For a visitor: the task starts now, or waits as any other.
   if (started != nullptr) {

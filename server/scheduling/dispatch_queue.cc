@@ -35,11 +35,9 @@ absl::Status DispatchQueue::CheckCanEverFit(const Entry& entry) const {
   OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(entry.tenant, entry.device_bytes));
   if (pinned_ == nullptr) return absl::OkStatus();
   absl::Status status = pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes);
-  if (status.ok() || entry.held_bytes == 0 ||
-      absl::IsFailedPrecondition(residents_.Check(entry.tenant, entry.device_bytes))) {
-    return status;
-  }
-  return pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes - entry.held_bytes);
+  const bool can_be_held = entry.may_hold && !absl::IsFailedPrecondition(residents_.Check(
+                                                 entry.tenant, entry.device_bytes));
+  return can_be_held ? absl::OkStatus() : status;
 }
 
 absl::Status DispatchQueue::Push(Entry* entry, absl::Time now) {

@@ -30,7 +30,7 @@ class DispatchQueue {
   struct Lease {
     TenantShares::Charge charge;
     uint64_t device_bytes = 0;
-    bool is_held = false;  // the results may stay in it (Entry::held_bytes), see residents()
+    bool is_held = false;  // the results may stay in it (Entry::may_hold), see residents()
   };
   struct Started {
     Entry entry;
@@ -137,7 +137,7 @@ class DispatchQueue {
   }
   // Whether the entry's results are to stay in its device memory: its tenant has room for that.
   bool IsHeld(const Entry& entry) const {
-    return entry.held_bytes > 0 && entry.device_bytes <= residents_.Left(entry.tenant);
+    return entry.may_hold && entry.device_bytes <= residents_.Left(entry.tenant);
   }
   // An entry whose results fit nowhere else may have waited for it.
   void GiveResidentPart(uint32_t tenant, uint64_t bytes) {
@@ -146,8 +146,7 @@ class DispatchQueue {
   }
   PinnedZones::Taken TryTakePinned(const Entry& entry, bool is_held) {
     if (pinned_ == nullptr) return {.allowance = PinnedAllowance()};
-    return pinned_->TryTake(self_, entry.tenant,
-                            entry.pinned_bytes - (is_held ? entry.held_bytes : 0),
+    return pinned_->TryTake(self_, entry.tenant, is_held ? 0 : entry.pinned_bytes,
                             entry.connection);
   }
   // Of an entry whose memory is taken.

@@ -40,6 +40,7 @@ struct QueueEntry {
   const void* key = nullptr;  // to remove it by: unique among waiting entries; null: never removed
   uint32_t tenant = 0;
   Priority priority = Priority::kNormal;
+  bool may_hold = false;  // its results can stay in device memory instead of pinned_bytes
   absl::Time deadline = absl::InfiniteFuture();
   // From when on it is not worth starting, the deadline at the latest: it would not end in time.
   absl::Time expiry = absl::InfiniteFuture();
@@ -49,7 +50,6 @@ struct QueueEntry {
   uint64_t work = 0;                          // in elements, as operators count it
   uint64_t device_bytes = 0;                  // device memory it needs while it runs
   uint64_t pinned_bytes = 0;                  // page-locked memory it needs for its results
-  uint64_t held_bytes = 0;                    // of these, that device memory can serve instead
   uint64_t connection = 0;                    // that will read them; 0: none that matters
   absl::Time arrival = absl::InfinitePast();  // set by Push
 };

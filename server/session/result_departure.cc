@@ -119,7 +119,8 @@ absl::Status ResultDeparture::CopyWindow() {
                  .connection = connection_},
       TransferTask::Kind{.uses_residents = true},
       [this, parts = std::move(parts)](LaneContext& lane) -> absl::Status {
-        OPSERVE_ASSIGN_OR_RETURN(copied_, CopyHeld(held(), parts, lane));
+        OPSERVE_ASSIGN_OR_RETURN(auto copied, CopyHeld(held(), parts, lane));
+        copied_ = ToSlice(std::move(copied));
         return absl::OkStatus();
       },
       [this](const absl::Status& status) { step_.End(status); });
@@ -149,7 +150,7 @@ void ResultDeparture::HandleStep(const absl::Status& status) {
 codec::Slices ResultDeparture::TakeCopied() {
   codec::Slices slices;
   if (!header_.empty()) slices.emplace_back(std::exchange(header_, ""));
-  const grpc::Slice copied = ToSlice(std::move(copied_));
+  const grpc::Slice copied = std::exchange(copied_, grpc::Slice());
   size_t begin = 0;
   for (const Piece& piece : window_) {
     if (piece.offset == 0) {
@@ -174,7 +175,7 @@ void ResultDeparture::End(absl::StatusOr<codec::Slices> last) {
 }
 
 void ResultDeparture::LetGo() {
-  copied_ = PinnedBuffer();
+  copied_ = grpc::Slice();
   end_.answer.reset();
 }
 

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
+#include "grpcpp/support/slice.h"
 #include "proto/codec/slices.h"
-#include "server/device/pinned_pool.h"
 #include "server/execution/call_state.h"
 #include "server/execution/held_results.h"
 #include "server/grpc/awaited_step.h"
@@ -104,7 +104,7 @@ class ResultDeparture {
   std::vector<Piece> window_;  // that is being copied
   size_t next_result_ = 0;     // the first behind it
   uint64_t next_offset_ = 0;   // in that result
-  PinnedBuffer copied_;        // written by the device's thread while a step runs
+  grpc::Slice copied_;         // written by the device's thread while a step runs
   bool is_over_ = false;
   int num_events_ = 0;
 

@@ -195,15 +195,15 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
         .deadline = below(4) == 0 ? now + absl::Microseconds(below(100)) : absl::InfiniteFuture(),
         .estimate = absl::Microseconds(below(100)),
         .work = below(110),
-        .device_bytes = below(600),
-        .held_bytes = below(2)};
+        .device_bytes = below(600)};
+    entry.may_hold = below(2) == 0;
     Queue::Entry same{.task = Named(std::to_string(step)),
                       .tenant = entry.tenant,
                       .deadline = entry.deadline,
                       .estimate = entry.estimate,
                       .work = entry.work,
-                      .device_bytes = entry.device_bytes,
-                      .held_bytes = entry.held_bytes};
+                      .device_bytes = entry.device_bytes};
+    same.may_hold = entry.may_hold;
     const bool was_empty = direct.depth() == 0;
     const absl::Status pushed = through_order.Push(&same, now);
     if (was_empty) {
@@ -264,12 +264,12 @@ class DispatchQueueHeldTest : public ::testing::Test, private PinnedZones::Queue
  protected:
   DispatchQueueHeldTest() { queue_.residents().SetLimit(1, 250); }
 
-  void Push(std::string name, uint64_t held_bytes = 1000, uint64_t device_bytes = 100) {
+  void Push(std::string name, uint64_t pinned_bytes = 1000, uint64_t device_bytes = 100) {
     DispatchQueue::Entry entry{.task = Named(std::move(name)),
                                .tenant = 1,
+                               .may_hold = true,
                                .device_bytes = device_bytes,
-                               .pinned_bytes = held_bytes + 24,
-                               .held_bytes = held_bytes};
+                               .pinned_bytes = pinned_bytes};
     pushed_ = queue_.Push(&entry, absl::Now());
   }
   DispatchQueue::Started Start() {
@@ -294,11 +294,11 @@ TEST_F(DispatchQueueHeldTest, StayAsFarAsTheTenantsPartGoesAndAreCopiedBeyondIt)
   DispatchQueue::Started a = Start();
   DispatchQueue::Started b = Start();
   EXPECT_TRUE(a.lease.is_held && b.lease.is_held);
-  EXPECT_EQ(PinnedBytes(), 48u);
+  EXPECT_EQ(PinnedBytes(), 0u);
 
   const DispatchQueue::Started c = Start();
   EXPECT_FALSE(c.lease.is_held);
-  EXPECT_EQ(PinnedBytes(), 48u + 1024);
+  EXPECT_EQ(PinnedBytes(), 1000u);
 
   // The run has ended, its results have not left.
   EXPECT_EQ(queue_.residents().Left(1), 50u);
@@ -308,11 +308,11 @@ TEST_F(DispatchQueueHeldTest, StayAsFarAsTheTenantsPartGoesAndAreCopiedBeyondIt)
 }
 
 TEST_F(DispatchQueueHeldTest, WhatFitsNowhereElseWaitsForThePart) {
-  Push("never", /*held_bytes=*/2 << 20, /*device_bytes=*/251);
+  Push("never", /*pinned_bytes=*/2 << 20, /*device_bytes=*/251);
   EXPECT_EQ(pushed_.code(), absl::StatusCode::kFailedPrecondition) << pushed_;
 
   ASSERT_TRUE(queue_.TryTakeMemory(1, 200));  // a resident tensor
-  Push("large", /*held_bytes=*/2 << 20);
+  Push("large", /*pinned_bytes=*/2 << 20);
   ASSERT_TRUE(pushed_.ok()) << pushed_;
   EXPECT_TRUE(NothingStarts());
   EXPECT_FALSE(queue_.MayStart());
