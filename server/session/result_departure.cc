@@ -114,7 +114,9 @@ absl::Status ResultDeparture::CopyWindow() {
   }
   std::unique_ptr<LaneTask> task = std::make_unique<TransferTask>(
       call_, held().device,
+      // Before the tenant's requests that wait: this one has had its turn, and a window is small.
       TaskDemand{.tenant = tenant_,
+                 .priority = Priority::kHigh,
                  .pinned_bytes = PinnedPool::BlockBytes(bytes),
                  .connection = connection_},
       TransferTask::Kind{.uses_residents = true},

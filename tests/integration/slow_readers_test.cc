@@ -8,6 +8,7 @@
 #include "tests/await.h"
 #include "tests/bytes.h"
 #include "tests/integration/broadcast_request.h"
+#include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
@@ -143,11 +144,24 @@ TEST_F(PinnedZoneTest, ResultsThatAreNotReadDoNotStarveOthers) {
 
 TEST_F(PinnedZoneTest, ResultsThatCanNeverFitAreRefusedForGood) {
   InProcessDaemon daemon(TwoTenants());
-  const absl::Status refused = daemon.client().Execute(OnesRequest(kElements * 4 + 1)).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
-  EXPECT_EQ(ErrorDetailOf(refused)->reason(), "tenant_memory");
-  EXPECT_EQ(ErrorDetailOf(refused)->retry_pushback_ms(), -1);
-  EXPECT_TRUE(IsAllOnes(daemon.client().Execute(OnesRequest(kElements * 4)), kElements * 4));
+  const auto stub = NewStub(daemon.target());
+  const auto execute = [&](int64_t count, v1::ExecuteResponse* response) {
+    grpc::ClientContext context;
+    return stub->Execute(&context, OnesRequest(count, ""), response);
+  };
+  v1::ExecuteResponse response;
+  const grpc::Status refused = execute(kElements * 4 + 1, &response);
+  EXPECT_EQ(refused.error_code(), grpc::FAILED_PRECONDITION) << refused.error_message();
+  EXPECT_EQ(DetailOf(refused).reason(), "tenant_memory");
+  EXPECT_EQ(DetailOf(refused).retry_pushback_ms(), -1);
+  EXPECT_TRUE(execute(kElements * 4, &response).ok());
+  EXPECT_TRUE(IsAllOnes(response, kElements * 4));
+}
+
+TEST_F(PinnedZoneTest, ResultsThatCanNeverFitLeaveFromTheDeviceInASession) {
+  InProcessDaemon daemon(TwoTenants());
+  EXPECT_TRUE(
+      IsAllOnes(daemon.client().Execute(OnesRequest(kElements * 4 + 1)), kElements * 4 + 1));
 }
 
 TEST_F(PinnedZoneTest, ResidentTensorsCountAsDeviceMemory) {

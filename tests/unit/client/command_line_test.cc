@@ -150,7 +150,7 @@ TEST_F(CommandLineTest, StatusShowsTheCallersTensorsAndProgramsAndTheSessions) {
   server_.set_status(status);
   EXPECT_THAT(RunHere("status").out,
               HasSubstr("\nthe daemon has 3 open sessions; the payloads of 1 request are arriving; "
-                        "the results of 2 requests are leaving\n"));
+                        "the\nresults of 2 requests are leaving\n"));
 }
 
 TEST_F(CommandLineTest, StatusFitsEightyColumnsAndTellsADaemonThatStops) {
