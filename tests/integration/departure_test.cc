@@ -85,6 +85,16 @@ class DepartureTest : public LaunchCountingTest {
   double Departures(const char* result) const {
     return MetricValue(daemon_.daemon(), "opserve_session_departures_total", {{"result", result}});
   }
+  double Answered(const char* op) const {
+    double answered = 0;
+    for (const char* device : {"0", "1"}) {
+      const double value = MetricValue(
+          daemon_.daemon(), "opserve_requests_total",
+          {{"operator", op}, {"code", "OK"}, {"tenant", "default"}, {"device", device}});
+      if (value > 0) answered += value;  // no sample before the first
+    }
+    return answered;
+  }
   uint64_t BookedBytes() const {
     uint64_t bytes = 0;
     for (const auto& service : daemon_.daemon().scheduler().devices()) {
@@ -168,6 +178,7 @@ TEST_F(DepartureTest, OtherRequestsAreAnsweredMeanwhile) {
   ASSERT_TRUE(Await([&] { return Departing() == 1; }));
 
   session.Send(OnesRequestFrame(2));
+  ASSERT_TRUE(Await([&] { return Answered("L1LossBackward") == 1; }));
   TestFrame frame;
   int parts = 0;
   while ((frame = session.Receive()).kind == kPartFrame) ++parts;
