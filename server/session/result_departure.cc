@@ -130,7 +130,8 @@ absl::Status ResultDeparture::CopyWindow() {
   const absl::Status status = context_.scheduler->Submit(&task);
   if (status.ok()) return status;
   if (absl::IsResourceExhausted(status)) {
-    step_.End(status, absl::Now() + kRetryDelay);
+    is_delayed_ = true;
+    step_.End(absl::OkStatus(), absl::Now() + kRetryDelay);
     return absl::OkStatus();
   }
   step_.TakeBack();
@@ -139,7 +140,7 @@ absl::Status ResultDeparture::CopyWindow() {
 
 void ResultDeparture::HandleStep(const absl::Status& status) {
   if (is_over_) return LetGo();
-  const absl::Status now = absl::IsResourceExhausted(status) ? CopyWindow() : status;
+  const absl::Status now = std::exchange(is_delayed_, false) ? CopyWindow() : status;
   if (step_.is_running()) return;
   if (!now.ok()) return End(now);
   context_.metrics->RecordCopies(CopyPath::kGrpc, 0, copied_.size());

@@ -105,6 +105,7 @@ class ResultDeparture {
   size_t next_result_ = 0;     // the first behind it
   uint64_t next_offset_ = 0;   // in that result
   grpc::Slice copied_;         // written by the device's thread while a step runs
+  bool is_delayed_ = false;    // the queue was full: the step only waits to try again
   bool is_over_ = false;
   int num_events_ = 0;
 

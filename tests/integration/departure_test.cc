@@ -278,6 +278,16 @@ TEST_F(DepartureTest, EachFailedCopyEndsItsRequestAlone) {
   EXPECT_EQ(Departures("failed"), 4);
 }
 
+TEST_F(DepartureTest, WithoutMemoryForAWindowTheRequestFails) {
+  TestSession session(*stub_, /*says_hello=*/true, kTakesParts);
+  InjectFaults("call=aclrtMallocHost,count=all,code=207001");
+  session.Send(RequestFrame(1, Counting({kLarge})));
+  EXPECT_EQ(ErrorOf(session.ReceiveEnd()).code(), grpc::RESOURCE_EXHAUSTED);
+  ClearFaults();
+  ExpectNothingHeld();
+  EXPECT_EQ(Departures("failed"), 1);
+}
+
 TEST_F(DepartureTest, ALostDeviceEndsThemSoThatTheyMayBeRepeated) {
   TestSession session(*stub_, /*says_hello=*/true, kTakesParts);
   session.Send(RequestFrame(1, Counting({kLarge})));
