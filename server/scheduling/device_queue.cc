@@ -30,6 +30,7 @@ DeviceQueue::DeviceQueue(DeviceQueueOptions options, std::shared_ptr<PinnedZones
       max_age_(options.max_age),
       pinned_(std::move(pinned)),
       give_back_(std::move(options.give_back)),
+      kept_is_back_(std::move(options.kept_is_back)),
       tasks_(std::move(options.fairness), options.device_bytes, pinned_.get(), this) {}
 
 std::unique_ptr<LaneTask> DeviceQueue::Leaves(Tasks::Entry entry) {
@@ -270,7 +271,16 @@ void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual, absl::Tim
 std::shared_ptr<void> DeviceQueue::KeepMemory(Lease* lease) {
   const uint64_t bytes = std::exchange(lease->device_bytes, 0);
   lease->is_held = false;
-  return ShareOf(lease->charge.tenant, bytes);
+  keeping_.fetch_add(1);
+  return {this, [tenant = lease->charge.tenant, bytes](void* queue) {
+            static_cast<DeviceQueue*>(queue)->EndKeeping(tenant, bytes);
+          }};
+}
+
+void DeviceQueue::EndKeeping(uint32_t tenant, uint64_t bytes) {
+  GiveMemory(tenant, bytes);
+  keeping_.fetch_sub(1);
+  kept_is_back_();
 }
 
 // Without an entry the task has been handed out, or never came here.

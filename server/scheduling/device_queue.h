@@ -40,6 +40,8 @@ struct DeviceQueueOptions {
   // tenants. Whether some did. Called with no lock held, before a booking is refused and while
   // tenants wait. Null: there is none.
   std::function<bool(std::optional<uint32_t> tenant)> give_back = nullptr;
+  // Called with no lock held when memory is back that an ended task has kept (KeepMemory).
+  std::function<void()> kept_is_back = [] {};
 };
 
 class LaneGroup;
@@ -181,6 +183,8 @@ class DeviceQueue final : private PinnedZones::Queue {
   const TenantAmounts& tenant_work() const { return tenant_work_; }
   size_t depth() const { return depth_.load(); }
   uint32_t executing() const { return executing_.load(); }
+  // Ended tasks whose memory is kept: their results still leave the device.
+  uint32_t keeping() const { return keeping_.load(); }
   absl::Time oldest_arrival() const {
     return absl::FromUnixNanos(oldest_arrival_ns_.load(std::memory_order_relaxed));
   }
@@ -192,8 +196,9 @@ class DeviceQueue final : private PinnedZones::Queue {
   bool WaitsForMemory() const { return waits_for_memory_.load(std::memory_order_relaxed); }
   // The time in which tasks were executing, since the queue was made.
   absl::Duration BusyTimeUntil(absl::Time now) const { return busy_.Total(now); }
-  // No task waits or executes. (Pop counts a task as executing before it stops waiting.)
-  bool IsEmpty() const { return depth() == 0 && executing() == 0; }
+  // No task waits or executes, and no results leave the device. (Each is counted as the next before
+  // it is not the one any more.)
+  bool IsEmpty() const { return depth() == 0 && executing() == 0 && keeping() == 0; }
 
  private:
   bool CanPop() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -219,6 +224,7 @@ class DeviceQueue final : private PinnedZones::Queue {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Stands for booked bytes, and has no object: its deleter books them back.
   std::shared_ptr<void> ShareOf(uint32_t tenant, uint64_t bytes);
+  void EndKeeping(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveMemory(uint32_t tenant, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // The tenants for which memory is to be given back: all, none, or those that wait for their own.
   struct Shortage {
@@ -239,6 +245,7 @@ class DeviceQueue final : private PinnedZones::Queue {
   const absl::Duration max_age_;
   const std::shared_ptr<PinnedZones> pinned_;
   const std::function<bool(std::optional<uint32_t>)> give_back_;
+  const std::function<void()> kept_is_back_;
   TenantAmounts tenant_bytes_;
   TenantAmounts tenant_depths_;
   TenantAmounts tenant_work_ns_;
@@ -261,7 +268,9 @@ class DeviceQueue final : private PinnedZones::Queue {
   std::atomic<int64_t> oldest_arrival_ns_ = 0;
   std::atomic<bool> waits_for_memory_ = false;
   std::atomic<uint64_t> booked_bytes_ = 0;
-  std::atomic<uint64_t> unwritten_bytes_ = 0;                    // written without it
+  // Written without it.
+  std::atomic<uint64_t> unwritten_bytes_ = 0;
+  std::atomic<uint32_t> keeping_ = 0;
   std::array<std::atomic<int64_t>, kTenantSlots> lags_ns_ = {};  // by TenantSlot
 };
 

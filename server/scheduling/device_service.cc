@@ -21,7 +21,7 @@ namespace {
 constexpr absl::Duration kDrainRetry = absl::Seconds(1);
 
 DeviceQueueOptions QueueOptions(const DeviceServiceOptions& options, const Device& device,
-                                CapturedRuns& captured) {
+                                CapturedRuns& captured, std::function<void()> kept_is_back) {
   return {.fairness = {.capacity = options.queue_capacity,
                        .capacity_per_tenant = options.queue_capacity_per_tenant,
                        .work_per_tenant = options.queue_work_per_tenant,
@@ -29,9 +29,11 @@ DeviceQueueOptions QueueOptions(const DeviceServiceOptions& options, const Devic
                        .random = std::mt19937_64(std::random_device()())},
           .device_bytes = device.memory().options().max_bytes,
           .max_age = options.queue_max_age,
-          .give_back = [&captured](std::optional<uint32_t> tenant) {
-            return captured.GiveMemoryBack(tenant, absl::Now());
-          }};
+          .give_back =
+              [&captured](std::optional<uint32_t> tenant) {
+                return captured.GiveMemoryBack(tenant, absl::Now());
+              },
+          .kept_is_back = std::move(kept_is_back)};
 }
 
 // More than the largest golden result.
@@ -49,7 +51,8 @@ DeviceService::DeviceService(const AclLibrary& acl, int32_t id, const OperatorTa
       hooks_(std::move(hooks)),
       device_(acl, id, options.pool),
       // The queue takes the address of captured_, which is made later and is used when tasks are.
-      queue_(QueueOptions(options, device_, captured_), std::move(pinned_zones)),
+      queue_(QueueOptions(options, device_, captured_, [this] { WakeIfDraining(); }),
+             std::move(pinned_zones)),
       plan_counters_(operators.operators().size()),
       probe_counters_(operators.operators().size()),
       captured_(acl, options.captured_max_bytes, options.captures_per_program,
@@ -192,6 +195,10 @@ void DeviceService::OnTaskEnded(const LaneTask& task, absl::Duration took) {
   tenant_time_ns_[TenantSlot(task.demand().tenant)].fetch_add(absl::ToInt64Nanoseconds(took),
                                                               std::memory_order_relaxed);
   if (task.ends_request()) completed_.fetch_add(1, std::memory_order_relaxed);
+  WakeIfDraining();
+}
+
+void DeviceService::WakeIfDraining() {
   if (device_.state() == DeviceState::kDraining) Wake();
 }
 
@@ -252,8 +259,8 @@ absl::Status DeviceService::AwaitDrained(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   if (!mutex_.AwaitWithDeadline(absl::Condition(this, &DeviceService::IsEmpty), deadline)) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "device ", device_.id(), " still drains: ", queued() + executing(), " requests are left",
-        is_moving() ? ", and its resident tensors are being moved" : ""));
+        "device ", device_.id(), " still drains: ", queued() + executing() + queue_.keeping(),
+        " requests are left", is_moving() ? ", and its resident tensors are being moved" : ""));
   }
   return absl::OkStatus();
 }

@@ -105,7 +105,8 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   // is not ready.
   absl::StatusOr<uint32_t> BeginDrain();
 
-  // Waits until nothing is queued, runs or moves. kDeadlineExceeded: something still does.
+  // Waits until nothing is queued, runs, leaves the device or moves. kDeadlineExceeded: something
+  // still does.
   absl::Status AwaitDrained(absl::Time deadline);
 
   // Of a device that drains, for the one that moves its resident tensors. The number of this drain.
@@ -130,7 +131,7 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
   // Lets go of `object` on the supervisor's thread, which is bound to the device; never waits.
   void DestroyOnDevice(std::shared_ptr<const void> object);
 
-  // Whether it drains, and nothing is queued, runs or moves any more.
+  // Whether it drains, and nothing is queued, runs, leaves it or moves any more.
   bool is_drained() const { return device_.state() == DeviceState::kDraining && IsEmpty(); }
   // Whether it drains and resident tensors that can be moved are still there.
   bool is_moving() const {
@@ -195,6 +196,8 @@ class DeviceService final : private LaneEvents, private SupervisedDevice {
 
   // Looks at the state again: it may have become quarantined, or empty.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Something that it waited for to be drained has ended.
+  void WakeIfDraining() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the device, in its state, takes the task.
   bool Takes(const LaneTask& task) const;
   absl::Status PushOrVisit(std::unique_ptr<LaneTask>* task);

@@ -311,11 +311,22 @@ TEST_F(DepartureTest, ADeviceThatDrainsSendsThem) {
   for (const auto& service : daemon_.daemon().scheduler().devices()) {
     ASSERT_TRUE(service->BeginDrain().ok());
   }
+  const auto are_drained = [this] {
+    const auto& services = daemon_.daemon().scheduler().devices();
+    return std::all_of(services.begin(), services.end(),
+                       [](const auto& service) { return service->is_drained(); });
+  };
+  // Not before the results have left, which nobody reads yet.
+  EXPECT_FALSE(are_drained());
 
   TestFrame frame;
   while ((frame = session.Receive()).kind == kPartFrame) {
   }
   EXPECT_EQ(frame.kind, kAnswerFrame) << ErrorOf(frame).message();
+  for (const auto& service : daemon_.daemon().scheduler().devices()) {
+    EXPECT_TRUE(service->AwaitDrained(absl::Now() + absl::Seconds(60)).ok());
+  }
+  EXPECT_TRUE(are_drained());
   for (const auto& service : daemon_.daemon().scheduler().devices()) {
     EXPECT_TRUE(service->Resume(absl::Now() + absl::Seconds(60)).ok());
   }
