@@ -21,6 +21,10 @@ constexpr absl::Duration kHousekeepingPeriod = absl::Milliseconds(100);
 // Means, until the next request: after an answer, and after a refusal for want of memory.
 constexpr absl::Duration kThinkTime = absl::Microseconds(500);
 constexpr absl::Duration kPushback = absl::Milliseconds(50);
+// Likewise, until a client has read its results, and until one that reads nothing is given up.
+constexpr absl::Duration kReadTime = 2 * kSlice;
+constexpr absl::Duration kPatience = 50 * kSlice;
+constexpr double kStuckShare = 0.1;
 
 using Kind = ResidentsSimulation::Kind;
 
@@ -71,9 +75,11 @@ struct ResidentsSimulation::Job {
   uint32_t lane = 0;
   server::DeviceQueue::Lease lease;
   server::DeviceBuffer memory;
+  uint64_t generation = 0;  // of the device, when it began
   absl::Time started;
   absl::Time cancelled = absl::InfiniteFuture();
   absl::Duration next = kThinkTime;  // of its tenant, after its end
+  std::shared_ptr<void> kept_share;  // of `memory`, while its results leave
 
   uint32_t op() const { return tenant * kKinds + static_cast<uint32_t>(kind); }
   aclrtStream stream() const { return reinterpret_cast<aclrtStream>(uintptr_t{lane} + 1); }
@@ -88,8 +94,8 @@ ResidentsSimulation::Plan ResidentsSimulation::RandomPlan(uint64_t seed) {
             .resets = random.Between(0, 4),
             .cancel_share = random.Happens(0.5) ? 0.3 : 0,
             .deadline_share = random.Happens(0.5) ? 0.2 : 0};
-  const std::vector<Kind> all = {Kind::kShort, Kind::kLong,    Kind::kKeep,
-                                 Kind::kRead,  Kind::kReplace, Kind::kDonate};
+  const std::vector<Kind> all = {Kind::kShort,   Kind::kLong,   Kind::kKeep,  Kind::kRead,
+                                 Kind::kReplace, Kind::kDonate, Kind::kDepart};
   for (int64_t i = random.Between(2, 5); i > 0; --i) {
     Tenant tenant{.weight = static_cast<uint32_t>(random.Between(1, 4)),
                   .burst = random.Between(1, 12)};
@@ -262,6 +268,7 @@ void ResidentsSimulation::Submit(uint64_t number) {
   demand.tenant = job.tenant;
   demand.cost = costs_.EstimateFor(job.op(), 0, job.work);
   demand.device_bytes = job.bytes;
+  demand.may_hold = job.kind == Kind::kDepart;
   const auto load_of = [&](size_t d) -> std::optional<server::DeviceLoad> {
     const Device& device = *devices_[d];
     if (!device.is_up) return std::nullopt;
@@ -307,6 +314,7 @@ void ResidentsSimulation::Begin(size_t d, server::DeviceQueue::Dispatched dispat
   job.lane = static_cast<uint32_t>(lane - device.is_lane_busy.begin());
   job.lease = dispatched.lease;
   job.started = now_;
+  job.generation = device.generation;
   if (!TakeMemory(job).ok()) {
     ++outcome_.no_memory;
     return Finish(number, false);
@@ -346,7 +354,9 @@ void ResidentsSimulation::Finish(uint64_t number, bool is_ok) {
   outcome_.used[job.tenant] += took;
   if (is_ok) costs_.Record(job.op(), 0, job.work, took);
   job.is_running = false;
-  job.memory = server::DeviceBuffer();
+  const bool departs = is_ok && job.lease.is_held;
+  if (departs) BeginDeparture(job);
+  if (!departs) job.memory = server::DeviceBuffer();
   if (job.kept != nullptr) {
     if (is_ok) device.pool.LeaveStream(job.kept->content->memory);
     if (!is_ok) job.kept->content->memory = server::DeviceBuffer();
@@ -355,6 +365,30 @@ void ResidentsSimulation::Finish(uint64_t number, bool is_ok) {
   device.is_lane_busy[job.lane] = false;
   device.queue.TaskEnded(job.lease, took, now_);
   if (is_ok) Commit(job);
+  if (departs) return;
+  outcome_.copied += is_ok && job.kind == Kind::kDepart;
+  End(number, is_ok);
+}
+
+void ResidentsSimulation::BeginDeparture(Job& job) {
+  Device& device = *devices_[*job.device];
+  device.pool.LeaveStream(job.memory);
+  job.kept_share = device.queue.KeepMemory(&job.lease);
+  const bool is_stuck = random_.Happens(kStuckShare);
+  const absl::Time end = now_ + random_.Exponential(is_stuck ? kPatience : kReadTime);
+  At(std::min(end, job.call->deadline()),
+     [this, number = job.number, is_stuck] { EndDeparture(number, /*is_wanted=*/!is_stuck); });
+}
+
+void ResidentsSimulation::EndDeparture(uint64_t number, bool is_wanted) {
+  const auto found = jobs_.find(number);
+  if (found == jobs_.end()) return;  // it was cancelled
+  Job& job = found->second;
+  const bool is_there = job.generation == devices_[*job.device]->generation;
+  job.memory = server::DeviceBuffer();
+  job.kept_share = nullptr;
+  const bool is_ok = is_wanted && is_there && now_ < job.call->deadline();
+  outcome_.departures += is_ok;
   End(number, is_ok);
 }
 
@@ -394,6 +428,7 @@ void ResidentsSimulation::Cancel(uint64_t number) {
   job.call->Cancel();
   job.cancelled = now_;
   if (job.is_running) return;  // until its slice ends
+  if (job.kept_share != nullptr) return EndDeparture(number, /*is_wanted=*/false);
   if (job.ticket != 0 && !IsGranted(job)) {
     GiveUp(job);
     Require(residents_.claims().Withdraw(std::exchange(job.ticket, 0)), "no wait to end", number);
@@ -467,6 +502,7 @@ void ResidentsSimulation::CheckBooks() {
     Require(device->pool.statistics().reserved_bytes <= kDeviceBytes, "more is taken than there is",
             device->index);
   }
+  CheckDepartures();
   // No request is left waiting for a tensor that is free.
   uint64_t waiting = 0;
   for (const auto& [tensor, uses] : uses_) {
@@ -474,6 +510,29 @@ void ResidentsSimulation::CheckBooks() {
     for (const Use& use : uses) waiting += !use.is_granted;
   }
   Require(residents_.claims().waiting() == waiting, "waits are miscounted", waiting);
+}
+
+// What leaves slowly is its tenant's own, within the part that only its clients give back.
+void ResidentsSimulation::CheckDepartures() {
+  std::map<std::pair<size_t, uint32_t>, uint64_t> bytes;  // by device and tenant
+  std::vector<uint64_t> departures(devices_.size());
+  for (const auto& [number, job] : jobs_) {
+    const bool departs = job.kept_share != nullptr;
+    if (departs) ++departures[*job.device];
+    if (departs || (job.is_running && job.lease.is_held)) {
+      bytes[{*job.device, job.tenant}] += job.bytes;
+    }
+  }
+  for (const auto& [place, held] : bytes) {
+    Require(held <= settings_[place.second].resident_bytes, "a tenant's results hold too much",
+            place.second);
+  }
+  for (const auto& device : devices_) {
+    Require(device->queue.keeping() == departures[device->index], "departures are miscounted",
+            device->index);
+    Require(departures[device->index] == 0 || !device->queue.IsEmpty(),
+            "it counts as empty though results leave it", device->index);
+  }
 }
 
 void ResidentsSimulation::CheckEnd() {

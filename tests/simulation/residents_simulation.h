@@ -1,5 +1,6 @@
 // Requests that hold devices and their memory for long: programs that run in slices, results that
-// are kept, and tensors that requests read, replace and give up. They go through the daemon's own
+// are kept or leave as slowly as their client reads, and tensors that requests read, replace and
+// give up. They go through the daemon's own
 // claims, books of resident tensors, placement, queues and pools, under a virtual clock, and all of
 // it is drawn from one seed. What must hold is checked at every step.
 #pragma once
@@ -28,9 +29,11 @@ namespace opserve::simulation {
 
 class ResidentsSimulation {
  public:
-  // kLong: many slices. kKeep: a new tensor. The others use one of the tenant's tensors.
-  enum class Kind { kShort, kLong, kKeep, kRead, kReplace, kDonate };
-  static constexpr uint32_t kKinds = 6;
+  // kLong: many slices. kKeep: a new tensor. kDepart: results that stay in the run's memory until
+  // the client has read them, if its tenant has room for that. The others use one of the tenant's
+  // tensors.
+  enum class Kind { kShort, kLong, kKeep, kRead, kReplace, kDonate, kDepart };
+  static constexpr uint32_t kKinds = 7;
 
   // A tenant that has `burst` requests in progress all the time.
   struct Tenant {
@@ -54,10 +57,12 @@ class ResidentsSimulation {
   struct Outcome {
     std::string violation;  // empty: everything held
     std::array<uint64_t, kKinds> done = {};
-    uint64_t failed = 0;     // broken off, cancelled, late, or refused
-    uint64_t waited = 0;     // for a tensor
-    uint64_t cut_short = 0;  // long programs, between two slices
-    uint64_t no_memory = 0;  // of those that failed: the tenant's memory or the pool was full
+    uint64_t failed = 0;      // broken off, cancelled, late, or refused
+    uint64_t waited = 0;      // for a tensor
+    uint64_t cut_short = 0;   // long programs, between two slices
+    uint64_t no_memory = 0;   // of those that failed: the tenant's memory or the pool was full
+    uint64_t departures = 0;  // results that have left
+    uint64_t copied = 0;      // results for which the tenant had no room
     std::vector<absl::Duration> used;  // lane time, by tenant
   };
 
@@ -101,6 +106,9 @@ class ResidentsSimulation {
   // On its lane.
   void Finish(uint64_t number, bool is_ok);
   void Commit(Job& job);
+  // The results stay in the memory of the run that ends, for a time that the client decides.
+  void BeginDeparture(Job& job);
+  void EndDeparture(uint64_t number, bool is_wanted);
   // A request is over, wherever it was.
   void End(uint64_t number, bool is_ok);
   void Cancel(uint64_t number);
@@ -114,6 +122,7 @@ class ResidentsSimulation {
   bool IsGranted(const Job& job) const;
   void GiveUp(const Job& job);
   void CheckBooks();
+  void CheckDepartures();
   void CheckEnd();
   void Require(bool holds, absl::string_view what, uint64_t subject);
 

@@ -36,14 +36,19 @@ TEST(ResidentsSimulationTest, TensorsAreUsedInTurnAndNothingIsLeft) {
     sum.waited += outcome.waited;
     sum.cut_short += outcome.cut_short;
     sum.no_memory += outcome.no_memory;
+    sum.departures += outcome.departures;
+    sum.copied += outcome.copied;
   }
-  std::cout << "short, long, keep, read, replace, donate:";
+  std::cout << "short, long, keep, read, replace, donate, depart:";
   for (const uint64_t done : sum.done) std::cout << " " << done;
   std::cout << "; " << sum.failed << " failed, " << sum.no_memory << " of them for memory; "
-            << sum.waited << " waited for a tensor, " << sum.cut_short << " were cut short\n";
+            << sum.waited << " waited for a tensor, " << sum.cut_short << " were cut short; "
+            << sum.departures << " results left by themselves, " << sum.copied
+            << " were copied for want of room\n";
   // Nothing is checked by simulations in which nothing happens.
   for (const uint64_t done : sum.done) EXPECT_GT(done, 10 * kSeeds);
-  for (const uint64_t count : {sum.failed, sum.waited, sum.cut_short, sum.no_memory}) {
+  for (const uint64_t count :
+       {sum.failed, sum.waited, sum.cut_short, sum.no_memory, sum.departures, sum.copied}) {
     EXPECT_GT(count, kSeeds);
   }
 }
@@ -56,8 +61,8 @@ TEST(ResidentsSimulationTest, LongProgramsShareDevicesWithShortRequestsByWeight)
     std::vector<Kind> short_kinds;
   };
   const std::vector<Kind> small = {Kind::kShort};
-  const std::vector<Kind> with_tensors = {Kind::kShort, Kind::kKeep, Kind::kRead, Kind::kReplace,
-                                          Kind::kDonate};
+  const std::vector<Kind> with_tensors = {Kind::kShort,   Kind::kKeep,   Kind::kRead,
+                                          Kind::kReplace, Kind::kDonate, Kind::kDepart};
   for (const auto& [long_weight, short_weight, short_kinds] :
        {Case{1, 1, small}, Case{1, 3, small}, Case{3, 1, small}, Case{1, 1, with_tensors}}) {
     for (const uint32_t lanes : {1, 4}) {
