@@ -3,29 +3,34 @@
 import gc
 import threading
 
+from opserve import _wire
 from opserve._request_numbers import RequestNumbers
+
+
+def identity_of(ticket):
+    return _wire.RequestIdentity.FromString(ticket.identity)
 
 
 def test_numbers_rise_under_one_random_name():
     numbers, others = RequestNumbers(), RequestNumbers()
     first, second, other = numbers.take(), numbers.take(), others.take()
-    assert len(first.identity.client) == 16
-    assert second.identity.client == first.identity.client != other.identity.client
-    assert second.identity.number > first.identity.number
+    assert len(identity_of(first).client) == 16
+    assert identity_of(second).client == identity_of(first).client != identity_of(other).client
+    assert identity_of(second).number > identity_of(first).number
 
 
 def test_what_may_be_repeated_is_not_answered():
     numbers = RequestNumbers()
     first, second = numbers.take(), numbers.take()
-    assert first.identity.answered_below == first.identity.number
-    assert second.identity.answered_below == first.identity.number
+    assert identity_of(first).answered_below == identity_of(first).number
+    assert identity_of(second).answered_below == identity_of(first).number
     second.release()
     second.release()
     third = numbers.take()
-    assert third.identity.answered_below == first.identity.number
+    assert identity_of(third).answered_below == identity_of(first).number
     del first  # nobody waits for it any more
     gc.collect()
-    assert numbers.take().identity.answered_below == third.identity.number
+    assert identity_of(numbers.take()).answered_below == identity_of(third).number
 
 
 def test_many_threads_take_numbers():
@@ -35,8 +40,9 @@ def test_many_threads_take_numbers():
     def take_many():
         for _ in range(1000):
             ticket = numbers.take()
-            assert ticket.identity.answered_below <= ticket.identity.number
-            taken.append(ticket.identity.number)
+            identity = identity_of(ticket)
+            assert identity.answered_below <= identity.number
+            taken.append(identity.number)
             ticket.release()
 
     threads = [threading.Thread(target=take_many) for _ in range(4)]

@@ -116,7 +116,7 @@ class Request:
         if not self.has_effects or self.header.idempotency_key:
             return None
         ticket = numbers.take()
-        self.header.identity.CopyFrom(ticket.identity)
+        self.header.identity.MergeFromString(ticket.identity)
         return ticket
 
     def forget_payloads(self) -> None:

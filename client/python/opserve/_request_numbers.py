@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
 
-from opserve import _wire
+from opserve import _frame
 
 _CLIENT_BYTES = 16
+
+# Of RequestIdentity.
+_CLIENT_FIELD = 1
+_NUMBER_TAG, _ANSWERED_BELOW_TAG = b"\x10", b"\x18"
 
 
 class Ticket:
     """A number in use. When it is released, its request is repeated no more.
 
     Attributes:
-        identity: the request's, a RequestIdentity.
+        identity: the request's, an encoded RequestIdentity.
     """
 
-    def __init__(self, numbers: RequestNumbers, identity: Any) -> None:
+    def __init__(self, numbers: RequestNumbers, number: int, identity: bytes) -> None:
         self._numbers = numbers
+        self._number = number
         self.identity = identity
 
     def release(self) -> None:
         """Has no effect the second time."""
-        self._numbers.forget(self.identity.number)
+        self._numbers.forget(self._number)
 
     def __del__(self) -> None:
         self.release()
@@ -37,7 +41,7 @@ class RequestNumbers:
     """
 
     def __init__(self) -> None:
-        self._client = os.urandom(_CLIENT_BYTES)
+        self._client = _frame.field(_CLIENT_FIELD, os.urandom(_CLIENT_BYTES))
         self._lock = threading.Lock()
         self._last = 0  # guarded by _lock
         # As well, but taken out of at any time, by the collector of garbage, too. Numbers rise.
@@ -50,12 +54,15 @@ class RequestNumbers:
             number = self._last
             self._in_use[number] = None
             answered_below = min(list(self._in_use))
-        return Ticket(
-            self,
-            _wire.RequestIdentity(
-                client=self._client, number=number, answered_below=answered_below
-            ),
-        )
+        # By hand: a message of protobuf's takes three times as long.
+        identity = b"".join((
+            self._client,
+            _NUMBER_TAG,
+            _frame.varint(number),
+            _ANSWERED_BELOW_TAG,
+            _frame.varint(answered_below),
+        ))  # fmt: skip
+        return Ticket(self, number, identity)
 
     def forget(self, number: int) -> None:
         """The request with the number is repeated no more."""

@@ -233,7 +233,7 @@ class PreparedProgram:
         """Gives the message Execute for the program as the daemon has it."""
         keys = _frame.field(_KEY_FIELD, key.encode()) if key else b""
         if ticket is not None:
-            keys = _frame.field(_IDENTITY_FIELD, ticket.identity.SerializeToString())
+            keys = _frame.field(_IDENTITY_FIELD, ticket.identity)
         buffers = self._constants.buffers
         all_payloads = [*payloads, *buffers] if buffers else payloads
 

@@ -23,7 +23,7 @@ from opserve.torch import _decompositions, _experts
 from opserve.torch._batch import Pending
 from opserve.torch._caller import level_of_caller
 from opserve.torch._complex import without_complex
-from opserve.torch._entries import key_of, name_inputs
+from opserve.torch._entries import Term, key_of, name_inputs
 from opserve.torch._graph import lower, metas_of
 from opserve.torch._layouts import (
     Extents,
@@ -397,24 +397,30 @@ class _Runner:
             there = [i for i, one in enumerate(values) if isinstance(one, _TENSORS)]
             tensors, originals = [values[i] for i in there], [arguments[i] for i in there]
         defers = prepared.is_deferrable and self._views is None and self._defers(residents)
-        stand_ins: dict[Any, Tensor] = {}  # two outputs may be the same tensor
+        # Two outputs may be the same tensor.
+        terms: dict[Any, Term] = {}
+        stand_ins: dict[Any, Tensor] = {}
         # No other thread lets the program run before stand-ins say which results are needed.
         with residents.deferring if defers else contextlib.nullcontext():
             given = prepared.run(residents, tensors, originals, defers)
             forward = next(_forward_numbers)
             for i, one in enumerate(given):
-                if type(one) is tuple:
-                    name = _name(one[0])
-                    if name not in stand_ins:
-                        number = forward if i >= self._returned else 0
-                        stand_ins[name] = residents.save(*one, forward=number)
+                if type(one) is not tuple:
+                    continue
+                resident, dtype = one
+                name = _name(resident)
+                if i < self._returned:
+                    if name not in terms:
+                        terms[name] = residents.hold(resident)
+                elif name not in stand_ins:
+                    stand_ins[name] = residents.save(resident, dtype, forward)
             if defers and prepared.goes_ahead:
                 residents.flush()
         returned = self._returned
         return [
             stand_ins[_name(one[0])]
             if type(one) is tuple and i >= returned
-            else self._give(residents, i, one, layout, arguments, stand_ins)
+            else self._give(residents, i, one, layout, arguments, terms)
             for i, (one, layout) in enumerate(zip(given, layouts))
         ]
 
@@ -489,15 +495,15 @@ class _Runner:
         value: Any,
         layout: Optional[Layout],
         arguments: Sequence[Any],
-        stand_ins: Mapping[Any, Tensor],
+        terms: Mapping[Any, Term],
     ) -> Any:
         """What the caller gets for an output that is its own."""
         if isinstance(value, Contents):
             return PoolTensor(value)
         if isinstance(value, tuple):  # on the pool, with its dtype
             resident, dtype = value
-            stand_in = stand_ins[_name(resident)]
-            return PoolTensor(Contents(residents, [stand_in], resident.shape, dtype))
+            term = terms[_name(resident)]
+            return PoolTensor(Contents(residents, [term], resident.shape, dtype))
         if not isinstance(value, Tensor):
             return value
         if layout is None:

@@ -51,17 +51,15 @@ def clip_grad_norm_(
     inputs = [term for one in tensors for term in one.on_pool()]
     limit = {invocation: {"other": float(max_norm)}}
     norm, *kept = residents.run(run, inputs, limit)
-    stand_ins = [
-        residents.save(one, contents.dtype) for one, contents in zip(kept, tensors)
-    ]
+    terms = [residents.hold(one) for one in kept]
     total = norm.reshape(())
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
             f"the norm of order {float(norm_type)} of the gradients is {total.item()}; expected "
             "a finite one, as error_if_nonfinite=True says"
         )
-    for contents, stand_in in zip(tensors, stand_ins):
-        contents.replace(stand_in)
+    for contents, term in zip(tensors, terms):
+        contents.replace(term)
     return total
 
 

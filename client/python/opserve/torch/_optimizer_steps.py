@@ -394,7 +394,7 @@ def _run_now(
         residents.drop(passing)
     for position, number, name in program.kept:
         parameter = items[number].parameter
-        term = residents.save(results[position], parameter.dtype, state=name)
+        term = residents.hold(results[position], state=name)
         items[number].state[name] = Contents(
             residents, [term], parameter.shape, parameter.dtype
         )

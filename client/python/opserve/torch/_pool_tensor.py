@@ -14,7 +14,7 @@ from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Keep, OutputOf, Program
 from opserve.resident import ResidentTensor
 from opserve.torch._batch import Pending
-from opserve.torch._entries import Entry
+from opserve.torch._entries import Term
 from opserve.torch._residency import Residents
 
 Tensor = torch.Tensor
@@ -26,14 +26,14 @@ class Contents:
     """The elements of a tensor: on the pool, here, or both; or a result that comes here.
 
     Attributes:
-        terms: stand-ins for tensors on the pool (Residents.save), of which it is the sum; none:
-            the elements are here only.
+        terms: tensors on the pool (Residents.hold), of which it is the sum; none: the elements are
+            here only.
     """
 
     def __init__(
         self,
         residents: Residents,
-        terms: Sequence[Tensor],
+        terms: Sequence[Term],
         shape: Sequence[int],
         dtype: torch.dtype,
         pending: Optional[Pending] = None,
@@ -48,13 +48,10 @@ class Contents:
         self.dtype = dtype
         self._pending = pending
         self._here: Optional[Tensor] = None
-        self._entries: Optional[list[Entry]] = None  # of the terms, once they are known
 
     def on_pool(self) -> list[Union[ResidentTensor, Pending]]:
         """Those that the terms stand for."""
-        if self._entries is None:
-            self._entries = [self.residents.entry_of(term) for term in self.terms]
-        return [one.tensor() for one in self._entries]
+        return [term.entry.tensor() for term in self.terms]
 
     @torch.compiler.disable
     def read(self) -> Tensor:
@@ -74,21 +71,21 @@ class Contents:
     def take(self) -> Tensor:
         """As read(); from now on the elements are here only, where they may change."""
         here = self.read()
-        self.terms, self._entries = [], None
+        self.terms = []
         return here
 
     def fill(self, here: Tensor) -> None:
         """The elements are those of a tensor of this process, and here only."""
-        self.terms, self._entries, self._here = [], None, here
+        self.terms, self._here = [], here
 
-    def replace(self, term: Tensor) -> None:
+    def replace(self, term: Term) -> None:
         """The elements are those of another tensor on the pool."""
-        self.terms, self._entries, self._here = [term], None, None
+        self.terms, self._here = [term], None
 
     def assign(self, other: Contents) -> None:
         """Takes over the elements of another tensor on the pool."""
         self.residents, self.terms = other.residents, list(other.terms)
-        self._entries, self._here = None, None
+        self._here = None
 
     def was_changed(self) -> None:
         """A program has changed the elements on the pool."""
@@ -99,7 +96,7 @@ class Contents:
         if not self.terms or not other.terms or self.residents is not other.residents:
             return False
         self.terms += other.terms
-        self._entries, self._here = None, None
+        self._here = None
         self.residents.sums.add(self)
         return True
 
@@ -273,7 +270,7 @@ def settle(tensors: Sequence[Contents]) -> None:
     run = residents.programs.get(key, make)
     inputs = [term for one in tensors for term in one.on_pool()]
     for one, kept in zip(tensors, residents.run(run, inputs)):
-        one.replace(residents.save(kept, one.dtype))
+        one.replace(residents.hold(kept))
 
 
 def unscale(scaled: Sequence[Tensor], found: Tensor, inverse: Tensor) -> bool:
@@ -304,5 +301,5 @@ def unscale(scaled: Sequence[Tensor], found: Tensor, inverse: Tensor) -> bool:
     flag, *kept = residents.run(run, given)
     found.copy_(flag.reshape(found.shape))
     for one, resident in zip(tensors, kept):
-        one.replace(residents.save(resident, one.dtype))
+        one.replace(residents.hold(resident))
     return True

@@ -22,7 +22,7 @@ from opserve.resident import ResidentTensor
 from opserve.torch import _leases
 from opserve.torch._batch import Attributes, Input, Pending
 from opserve.torch._checkpoints import Checkpoints
-from opserve.torch._entries import Entry, KnownTensors, StorageRef, key_of, name_of
+from opserve.torch._entries import Entry, KnownTensors, StorageRef, Term, key_of, name_of
 from opserve.torch._fusion import Shape, Template, bytes_of
 from opserve.torch._leases import Message, Messages
 from opserve.torch._lost_state import Naming, lost_error, name_state
@@ -110,7 +110,9 @@ class Residents:
         )
         self._plans: weakref.WeakSet[PreparedPlan] = weakref.WeakSet()
         self._saved: dict[int, Entry] = {}
-        self._owned: dict[bytes, Entry] = {}  # of both, by handle
+        self._terms: dict[int, Entry] = {}  # by their ids
+        self._gone: list[Entry] = []  # of these, whose Term is gone
+        self._owned: dict[bytes, Entry] = {}  # of all three, by handle
         self._dropped: list[ResidentTensor] = []
         self._renewing = False
         self.programs = Programs(client)
@@ -312,7 +314,7 @@ class Residents:
             self._owned.update((one.resident.handle, one) for one in entries)
 
     def _entries(self) -> list[Entry]:
-        return [*self._owned.values(), *self._saved.values()]
+        return [*self._owned.values(), *self._saved.values(), *self._terms.values()]
 
     def find(self, tensor: torch.Tensor) -> Union[ResidentTensor, Pending, None]:
         """The tensor on the pool, if it was saved, or uploaded and not changed since."""
@@ -327,44 +329,63 @@ class Residents:
             return None
         return entry.resident  # type: ignore[no-any-return]
 
-    def entry_of(self, stand_in: torch.Tensor) -> Entry:
-        """Of a tensor that save() gave."""
-        return self._saved[stand_in.untyped_storage()._cdata]
-
     def save(
-        self,
-        resident: Union[ResidentTensor, Pending],
-        dtype: torch.dtype,
-        state: str = "",
-        forward: int = 0,
+        self, resident: Union[ResidentTensor, Pending], dtype: torch.dtype, forward: int = 0
     ) -> torch.Tensor:
         """A meta tensor that stands for a resident one, which is released when it goes.
 
         One that was there before, as a parameter, stays as long as either needs it.
 
         Args:
-            state, forward: as Entry's.
+            forward: as Entry's.
         """
-        if self.checkpoints is not None:
-            assert isinstance(resident, ResidentTensor)
-            resident = self.checkpoints.now(resident)
+        resident = self._now(resident)
         stand_in = torch.empty(resident.shape, dtype=dtype, device=_META)
         storage = stand_in.untyped_storage()
         entry = Entry(StorageRef(storage), resident)
-        entry.state, entry.forward = state, forward
+        entry.forward = forward
         with self._lock:
-            if isinstance(resident, Pending):
-                owner = resident.entry
-                resident.entry = owner or entry
-            else:
-                owner = self._owned.setdefault(resident.handle, entry)
-                owner = None if owner is entry else owner
-            if owner is not None:
-                owner.borrowers += 1
-                entry.borrowed, entry.version = owner, owner.version
+            self._own(entry)
             self._saved[storage._cdata] = entry
         self._start_renewing()
         return stand_in
+
+    def hold(self, resident: Union[ResidentTensor, Pending], state: str = "") -> Term:
+        """As save(), where no tensor is needed.
+
+        Args:
+            state: as Entry's.
+        """
+        term = Term(self._now(resident), self._gone)
+        entry = term.entry
+        entry.state = state
+        with self._lock:
+            self._own(entry)
+            self._terms[id(entry)] = entry
+        self._start_renewing()
+        return term
+
+    def _now(
+        self, resident: Union[ResidentTensor, Pending]
+    ) -> Union[ResidentTensor, Pending]:
+        """The tensor where it is after restorations."""
+        if self.checkpoints is None:
+            return resident
+        assert isinstance(resident, ResidentTensor)
+        return self.checkpoints.now(resident)
+
+    def _own(self, entry: Entry) -> None:
+        """The entry has its tensor, or borrows it from the one that has; _lock is held."""
+        resident = entry.resident
+        if isinstance(resident, Pending):
+            owner = resident.entry
+            resident.entry = owner or entry
+        else:
+            owner = self._owned.setdefault(resident.handle, entry)
+            owner = None if owner is entry else owner
+        if owner is not None:
+            owner.borrowers += 1
+            entry.borrowed, entry.version = owner, owner.version
 
     def changed(self, tensor: torch.Tensor, aliases: int = 0) -> None:
         """A program has changed the tensor that upload() gave for this one: it comes home later.
@@ -448,7 +469,7 @@ class Residents:
         with self._lock:
             saved = [
                 entry
-                for entry in self._saved.values()
+                for entry in (*self._saved.values(), *self._terms.values())
                 if (entry.state or entry.forward)
                 and entry.borrowed is None
                 and isinstance(entry.resident, ResidentTensor)
@@ -466,6 +487,11 @@ class Residents:
         with self._lock:
             self._retire_gone(self._uploaded)
             self._retire_gone(self._saved)
+            gone = self._gone
+            while gone:
+                entry = gone.pop()
+                del self._terms[id(entry)]
+                self._retire(entry)
         if with_spares:
             self._drop_spares()
         with self._lock:
@@ -478,7 +504,7 @@ class Residents:
         """A device or daemon is lost, and tensors of before are no longer spare ones."""
         self._drop_spares()
         with self._lock:
-            for entry in self._saved.values():
+            for entry in (*self._saved.values(), *self._terms.values()):
                 entry.spare_shape = None
 
     def _drop_spares(self) -> None:

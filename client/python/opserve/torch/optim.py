@@ -97,14 +97,13 @@ class PoolOptimizer(torch.optim.Optimizer):
                 )
             adopt(parameter)
 
-    @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Changes the parameters that have a gradient, on the pool."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        with torch._C.DisableTorchFunctionSubclass():
+        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
             self._step(self._backend().residents())
         return loss
 
@@ -284,7 +283,7 @@ def _on_pool(residents: Residents, value: Tensor, name: str) -> PoolTensor:
         if value.contents.terms and value.contents.residents is residents:
             return value
         value = value.contents.read()
-    term = residents.save(residents.send(value.contiguous()), value.dtype, state=name)
+    term = residents.hold(residents.send(value.contiguous()), state=name)
     return PoolTensor(Contents(residents, [term], value.shape, value.dtype))
 
 
