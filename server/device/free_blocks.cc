@@ -33,6 +33,8 @@ FreeBlocks::Entries::iterator FreeBlocks::Choose(const BlockRequest& request) {
 }
 
 MemoryBlock* FreeBlocks::Take(const BlockRequest& request) {
+  // As those of a stream are that waits for each of its runs.
+  if (entries_.empty()) return nullptr;
   auto chosen = Choose(request);
   if (chosen == entries_.end()) return nullptr;
   MemoryBlock* const block = chosen->block;

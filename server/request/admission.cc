@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
@@ -94,9 +95,9 @@ absl::StatusOr<ProgramCall> BindPrepared(const RequestContext& context, const Re
   return prepared->Bind(call, payload_bytes, find_resident, find_region);
 }
 
-absl::StatusOr<ProgramCall> BindWith(const RequestContext& context, const RequestInput& input,
-                                     absl::Span<const uint64_t> payload_bytes,
-                                     absl::Span<const std::shared_ptr<ResidentTensor>> apart) {
+absl::Status BindWith(const RequestContext& context, const RequestInput& input,
+                      absl::Span<const uint64_t> payload_bytes,
+                      absl::Span<const std::shared_ptr<ResidentTensor>> apart, ProgramCall* bound) {
   const auto find_resident = [&](absl::string_view handle) {
     return context.residents->Find(input.tenant->id(), handle, absl::Now());
   };
@@ -105,13 +106,14 @@ absl::StatusOr<ProgramCall> BindWith(const RequestContext& context, const Reques
   };
   // Of a prepared program the results were checked once.
   if (input.asked.prepared) {
-    return BindPrepared(context, input, payload_bytes, find_resident, find_region);
+    OPSERVE_ASSIGN_OR_RETURN(
+        *bound, BindPrepared(context, input, payload_bytes, find_resident, find_region));
+    return absl::OkStatus();
   }
-  OPSERVE_ASSIGN_OR_RETURN(ProgramCall bound,
+  OPSERVE_ASSIGN_OR_RETURN(*bound,
                            BindApart(input.asked.program, payload_bytes, apart, *context.operators,
                                      context.limits, find_resident, find_region));
-  OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *bound.program));
-  return bound;
+  return CheckResults(context, input, *bound->program);
 }
 
 // Of the results that travel as payloads. Requires: there is one.
@@ -139,35 +141,34 @@ absl::Status LetIn(const RequestContext& context, const RequestInput& input) {
   return input.tenant->BeginRequest(input.request_bytes, now);
 }
 
-absl::StatusOr<ProgramCall> Bind(const RequestContext& context, const RequestInput& input,
-                                 const codec::PayloadMessage& message) {
+absl::Status Bind(const RequestContext& context, const RequestInput& input,
+                  const codec::PayloadMessage& message, ProgramCall* bound) {
   OPSERVE_RETURN_IF_ERROR(CheckMayCall(input));
   if (input.known != nullptr && !input.asked.prepared && IsAvailable(*input.known)) {
-    ProgramCall call;
-    call.program = input.known;
+    bound->program = input.known;
     // A client that takes more may have brought it here.
-    OPSERVE_RETURN_IF_ERROR(CheckResults(context, input, *call.program));
-    return call;
+    return CheckResults(context, input, *bound->program);
   }
   absl::InlinedVector<uint64_t, 8> payload_bytes;
   for (const codec::Payload& payload : message.payloads()) payload_bytes.push_back(payload.size);
-  OPSERVE_ASSIGN_OR_RETURN(ProgramCall bound, BindWith(context, input, payload_bytes, {}));
+  OPSERVE_RETURN_IF_ERROR(BindWith(context, input, payload_bytes, {}, bound));
   if (input.keeper != nullptr && input.known == nullptr) {
-    bound.program = input.keeper->Keep(message, bound);
+    bound->program = input.keeper->Keep(message, *bound);
   }
-  return bound;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ProgramCall> BindAnnounced(const RequestContext& context, const RequestInput& input,
-                                          absl::Span<const uint64_t> payload_bytes,
-                                          absl::Span<const std::shared_ptr<ResidentTensor>> apart) {
+absl::Status BindAnnounced(const RequestContext& context, const RequestInput& input,
+                           absl::Span<const uint64_t> payload_bytes,
+                           absl::Span<const std::shared_ptr<ResidentTensor>> apart,
+                           ProgramCall* bound) {
   if (input.asked.prepared || input.asked.is_repeatable()) {
     return InvalidCall("", "",
                        "a request with a prepared program, an identity or an idempotency_key "
                        "cannot be announced");
   }
   OPSERVE_RETURN_IF_ERROR(CheckMayCall(input));
-  return BindWith(context, input, payload_bytes, apart);
+  return BindWith(context, input, payload_bytes, apart, bound);
 }
 
 int OperatorOf(const RequestContext& context, const GivenRequest& request) {

@@ -84,13 +84,13 @@ std::unique_ptr<Request> Request::Admit(RequestContext& context, RequestInput in
                                         OnRequestEnd on_end) {
   std::unique_ptr<Request> request = HandOver(context, input, std::move(on_end));
   if (request == nullptr) return nullptr;
-  absl::StatusOr<ProgramCall> bound = BindAnnounced(context, input, payload_bytes, apart);
-  if (!bound.ok()) {
+  const absl::Status status = BindAnnounced(context, input, payload_bytes, apart, &request->bound_);
+  if (!status.ok()) {
     request->end_.clock.Book(Stage::kRead);
-    request->End(OperatorOf(context, input.asked), bound.status());
+    request->End(OperatorOf(context, input.asked), status);
     return nullptr;
   }
-  request->TakeBound(*std::move(bound), input);
+  request->WasBound(input);
   return request;
 }
 
@@ -105,17 +105,16 @@ void Request::RefuseAdmitted(std::unique_ptr<Request> request, const absl::Statu
 }
 
 void Request::BindAndSubmit(std::unique_ptr<Request> request, const RequestInput& input) {
-  absl::StatusOr<ProgramCall> bound = Bind(request->context_, input, request->message_);
-  if (!bound.ok()) {
-    request->End(OperatorOf(request->context_, input.asked), bound.status());
+  const absl::Status status = Bind(request->context_, input, request->message_, &request->bound_);
+  if (!status.ok()) {
+    request->End(OperatorOf(request->context_, input.asked), status);
     return;
   }
-  request->TakeBound(*std::move(bound), input);
+  request->WasBound(input);
   Submit(std::move(request));
 }
 
-void Request::TakeBound(ProgramCall bound, const RequestInput& input) {
-  bound_ = std::move(bound);
+void Request::WasBound(const RequestInput& input) {
   // A handle may have come back for another prepared program.
   has_known_results_ = input.knows_results || bound_.program == input.known;
   end_.op = OperatorOf(program());
@@ -263,7 +262,7 @@ void Request::Refuse(const absl::Status& status) {
   EndRun(status);
 }
 
-void Request::EndRun(absl::StatusOr<ProgramResult> result) {
+void Request::EndRun(absl::StatusOr<ProgramResult>&& result) {
   // Released before the answer: after it, the client may expect that no device uses the memory any
   // more, and the daemon that no memory has to be unregistered after its last call.
   bound_.windows.clear();

@@ -77,7 +77,8 @@ class Request final : public LaneTask {
   // they stay where they are, so only then it is known where it runs.
   static void SubmitInTurn(std::unique_ptr<Request> request);
 
-  void TakeBound(ProgramCall bound, const RequestInput& input);
+  // It has bound_ now.
+  void WasBound(const RequestInput& input);
   // All that comes before it is submitted.
   absl::Status Prepare();
   // Books the memory of what the request keeps, once its resident tensors are claimed.
@@ -90,7 +91,7 @@ class Request final : public LaneTask {
   // Of the following, each is the last that happens to a request: the caller is told.
   // No device has had it. `op`: as in RequestEnd.
   void End(int op, const absl::Status& status);
-  void EndRun(absl::StatusOr<ProgramResult> result);
+  void EndRun(absl::StatusOr<ProgramResult>&& result);
 
   void RecordCopies(const ProgramResult& result) const;
   void BuildAnswer(ProgramResult&& result, std::vector<KeptTensor> kept);
