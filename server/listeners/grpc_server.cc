@@ -57,6 +57,9 @@ void SetConnectionLimits(const Config& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                               static_cast<int>(config.max_streams_per_connection));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // gRPC would set a timer for each call, which cancels it. The daemon keeps the deadlines of
+  // requests itself, as it must in sessions, and a client cancels what it waits for no longer.
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 0);
   // Counts of gRPC's own for a service that the daemon does not have.
   builder->AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
   // Pings are answered, however many: gRPC 1.51 spends tens of MiB on closing a connection because
