@@ -3,6 +3,26 @@
 #include "proto/status/error.h"
 
 namespace opserve::server {
+namespace {
+
+// A gauge of those that are there now, and a counter of ends by result.
+template <size_t kResults>
+void AddLifetimes(const char* gauge, const char* gauge_help, int64_t now, const char* counter,
+                  const char* counter_help, const char* const (&results)[kResults],
+                  const std::array<std::atomic<uint64_t>, kResults>& ended,
+                  std::vector<prometheus::MetricFamily>* families) {
+  families->push_back(MetricFamilyBuilder(gauge, gauge_help, prometheus::MetricType::Gauge)
+                          .Add({}, static_cast<double>(now))
+                          .Build());
+  MetricFamilyBuilder ends(counter, counter_help, prometheus::MetricType::Counter);
+  for (size_t i = 0; i < kResults; ++i) {
+    ends.Add({{"result", results[i]}},
+             static_cast<double>(ended[i].load(std::memory_order_relaxed)));
+  }
+  families->push_back(ends.Build());
+}
+
+}  // namespace
 
 void SessionMetrics::RecordEnd(const absl::Status& status) {
   open_.fetch_sub(1, std::memory_order_relaxed);
@@ -47,61 +67,31 @@ void SessionMetrics::RecordDepartureEnd(const absl::Status& status) {
 }
 
 void SessionMetrics::Collect(std::vector<prometheus::MetricFamily>* families) const {
-  // In the order of Result.
-  constexpr const char* kNames[kResults] = {"closed", "broken", "protocol", "draining"};
-  MetricFamilyBuilder open("opserve_sessions", "Sessions that are open.",
-                           prometheus::MetricType::Gauge);
-  open.Add({}, static_cast<double>(this->open()));
-  families->push_back(open.Build());
-  MetricFamilyBuilder ends(
-      "opserve_sessions_total",
-      "Sessions that have ended: by the client, with all answers (closed), with their connection "
-      "or by the client without waiting (broken), because the client broke the protocol "
-      "(protocol), or with the daemon (draining).",
-      prometheus::MetricType::Counter);
-  for (int i = 0; i < kResults; ++i) {
-    ends.Add({{"result", kNames[i]}},
-             static_cast<double>(ends_[i].load(std::memory_order_relaxed)));
-  }
-  families->push_back(ends.Build());
-  MetricFamilyBuilder arriving("opserve_session_requests_arriving",
-                               "Announced requests whose payloads arrive in chunks now; device "
-                               "memory is booked for them.",
-                               prometheus::MetricType::Gauge);
-  arriving.Add({}, static_cast<double>(this->arriving()));
-  families->push_back(arriving.Build());
-  constexpr const char* kArrivalNames[kArrivals] = {"arrived", "stalled", "cancelled", "expired",
-                                                    "failed"};
-  MetricFamilyBuilder arrivals(
-      "opserve_session_arrivals_total",
-      "Announced requests whose payloads have arrived, or never will: the client sent nothing or "
-      "too little for too long (stalled), it or its connection ended them (cancelled), their "
-      "deadline passed (expired), or the device or its memory failed them (failed).",
-      prometheus::MetricType::Counter);
-  for (int i = 0; i < kArrivals; ++i) {
-    arrivals.Add({{"result", kArrivalNames[i]}},
-                 static_cast<double>(arrivals_[i].load(std::memory_order_relaxed)));
-  }
-  families->push_back(arrivals.Build());
-  MetricFamilyBuilder departing("opserve_session_requests_departing",
-                                "Requests whose results leave device memory part by part now, as "
-                                "fast as their clients read; the memory is theirs until then.",
-                                prometheus::MetricType::Gauge);
-  departing.Add({}, static_cast<double>(this->departing()));
-  families->push_back(departing.Build());
-  // In the order of Departure.
-  constexpr const char* kDepartureNames[kDepartures] = {"sent", "cancelled", "expired", "failed"};
-  MetricFamilyBuilder departures(
-      "opserve_session_departures_total",
-      "Requests whose results have left device memory (sent), or never will: the client or its "
-      "connection ended them (cancelled), their deadline passed before the client had read enough "
-      "(expired), or the device failed them (failed).",
-      prometheus::MetricType::Counter);
-  for (int i = 0; i < kDepartures; ++i) {
-    departures.Add({{"result", kDepartureNames[i]}},
-                   static_cast<double>(departures_[i].load(std::memory_order_relaxed)));
-  }
-  families->push_back(departures.Build());
+  // Names of results: in the order of Result, Arrival and Departure.
+  AddLifetimes("opserve_sessions", "Sessions that are open.", open(), "opserve_sessions_total",
+               "Sessions that have ended: by the client, with all answers (closed), with their "
+               "connection or by the client without waiting (broken), because the client broke the "
+               "protocol (protocol), or with the daemon (draining).",
+               {"closed", "broken", "protocol", "draining"}, ends_, families);
+  AddLifetimes(
+      "opserve_session_requests_arriving",
+      "Announced requests whose payloads arrive in chunks now; device memory is booked for "
+      "them.",
+      arriving(), "opserve_session_arrivals_total",
+      "Announced requests whose payloads have arrived, or never will: the client sent "
+      "nothing or too little for too long (stalled), it or its connection ended them "
+      "(cancelled), their deadline passed (expired), or the device or its memory failed "
+      "them (failed).",
+      {"arrived", "stalled", "cancelled", "expired", "failed"}, arrivals_, families);
+  AddLifetimes(
+      "opserve_session_requests_departing",
+      "Requests whose results leave device memory part by part now, as fast as their "
+      "clients read; the memory is theirs until then.",
+      departing(), "opserve_session_departures_total",
+      "Requests whose results have left device memory (sent), or never will: the client or "
+      "its connection ended them (cancelled), their deadline passed before the client had "
+      "read enough (expired), or the device failed them (failed).",
+      {"sent", "cancelled", "expired", "failed"}, departures_, families);
   MetricFamilyBuilder messages("opserve_session_messages_total",
                                "Messages of sessions that came from clients.",
                                prometheus::MetricType::Counter);
