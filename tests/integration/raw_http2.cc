@@ -29,14 +29,16 @@ RawHttp2::RawHttp2(const WireTarget& target, Reading reading) : wire_(target) {
   wire_.DiscardAnswers();
 }
 
-uint32_t RawHttp2::Open(const std::string& method, const std::string& token) {
+uint32_t RawHttp2::Open(const std::string& method, const std::string& token,
+                        const std::string& timeout) {
   const uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
   const std::string identity = token.empty() ? "" : Http2Header("authorization", "Bearer " + token);
+  const std::string limit = timeout.empty() ? "" : Http2Header("grpc-timeout", timeout);
   Add(Http2Frame(kHttp2Headers, kHttp2EndHeaders, stream,
                  Http2Header(":method", "POST") + Http2Header(":scheme", "http") +
                      Http2Header(":path", method) + Http2Header(":authority", "localhost") +
                      Http2Header("te", "trailers") +
-                     Http2Header("content-type", "application/grpc") + identity));
+                     Http2Header("content-type", "application/grpc") + identity + limit));
   return stream;
 }
 

@@ -22,8 +22,9 @@ class RawHttp2 {
   explicit RawHttp2(const WireTarget& target, Reading reading = Reading::kAll);
 
   // Begins a call of `method`, "/PACKAGE.SERVICE/METHOD", on the next stream, whose id it gives.
-  // `token`: of the tenant; empty: none is sent.
-  uint32_t Open(const std::string& method, const std::string& token = "");
+  // `token`: of the tenant; `timeout`: of the call, as grpc-timeout has it; empty: none is sent.
+  uint32_t Open(const std::string& method, const std::string& token = "",
+                const std::string& timeout = "");
   // Part of the body.
   void SendData(uint32_t stream, const std::string& bytes);
   // All of it: one message.

@@ -22,8 +22,8 @@ constexpr absl::Duration kHousekeepingPeriod = absl::Milliseconds(100);
 constexpr absl::Duration kThinkTime = absl::Microseconds(500);
 constexpr absl::Duration kPushback = absl::Milliseconds(50);
 // Likewise, until a client has read its results, and until one that reads nothing is given up.
-constexpr absl::Duration kReadTime = 2 * kSlice;
-constexpr absl::Duration kPatience = 50 * kSlice;
+constexpr absl::Duration kReadTime = absl::Milliseconds(20);
+constexpr absl::Duration kPatience = absl::Milliseconds(500);
 constexpr double kStuckShare = 0.1;
 
 using Kind = ResidentsSimulation::Kind;
