@@ -151,16 +151,21 @@ Matrix MakeMatrix(std::span<const Layout> operands, std::vector<Axis> rows,
   Matrix matrix;
   matrix.num_rows = NumElements(rows);
   matrix.num_columns = NumElements(columns);
-  const int64_t widest = is_transposed ? kSquareTile : kTileElements;
-  matrix.tile_columns = std::clamp<int64_t>(matrix.num_columns, 1, widest);
+  int64_t run = matrix.num_columns;  // columns that lie side by side in all operands
+  for (size_t i = 0; i < operands.size(); ++i) {
+    matrix.operands[i] = {operands[i].dtype, MakeGroup(rows, i), MakeGroup(columns, i)};
+    run = std::min(run, matrix.operands[i].columns.inner_extent());
+  }
+  // Tiles as wide as a run are the tensors' own memory; narrow ones would cost more than copies.
+  const bool has_long_runs = run >= kTileElements / 8 && run <= kTileElements;
+  const int64_t widest = has_long_runs ? run : kTileElements;
+  matrix.tile_columns =
+      std::clamp<int64_t>(matrix.num_columns, 1, is_transposed ? kSquareTile : widest);
   matrix.tile_rows = std::clamp<int64_t>(matrix.num_rows, 1, kTileElements / matrix.tile_columns);
   const int64_t task_tiles = kTaskElements / (matrix.tile_rows * matrix.tile_columns);
   matrix.task_column_tiles =
       std::clamp<int64_t>(matrix.num_column_tiles(), 1, is_transposed ? kSquareTask : task_tiles);
   matrix.task_row_tiles = task_tiles / matrix.task_column_tiles;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    matrix.operands[i] = {operands[i].dtype, MakeGroup(rows, i), MakeGroup(columns, i)};
-  }
   return matrix;
 }
 

@@ -17,16 +17,17 @@ namespace opserve::kernels {
 
 // Whether the tile's elements follow one another in memory, row by row.
 inline bool IsContiguous(const Operand& operand, const Tile& tile) {
-  if (operand.columns.rank != 1 || (operand.columns.strides[0] != 1 && tile.num_columns != 1)) {
-    return false;
-  }
+  const AxisGroup& columns = operand.columns;
+  if (columns.inner_stride() != 1 && tile.num_columns != 1) return false;
+  if (columns.rank != 1 && AxisCursor(columns, tile.column).run() < tile.num_columns) return false;
   return tile.num_rows == 1 ||
          (operand.rows.rank == 1 && operand.rows.strides[0] == tile.num_columns);
 }
 
 // Elements from the operand's first one to the first one of a contiguous tile.
 inline int64_t OffsetOf(const Operand& operand, const Tile& tile) {
-  return AxisCursor(operand.rows, tile.row).offset() + tile.column * operand.columns.strides[0];
+  return AxisCursor(operand.rows, tile.row).offset() +
+         AxisCursor(operand.columns, tile.column).offset();
 }
 
 // buffer[i] = element i of a run of `count` elements `stride` apart.
@@ -59,11 +60,11 @@ void WriteRun(const O* __restrict buffer, int64_t stride, int64_t count, Element
 // together make up the tile, along its rows.
 template <typename Run>
 void ForEachRun(const Operand& operand, const Tile& tile, Run run) {
-  AxisCursor rows(operand.rows, tile.row);
   if (IsContiguous(operand, tile)) {
-    run(rows.offset() + tile.column * operand.columns.strides[0], 1, 0, tile.num_elements());
+    run(OffsetOf(operand, tile), 1, 0, tile.num_elements());
     return;
   }
+  AxisCursor rows(operand.rows, tile.row);
   for (int64_t i = 0; i < tile.num_rows; ++i, rows.Advance(1)) {
     if (operand.columns.rank == 1) {
       run(rows.offset() + tile.column * operand.columns.strides[0], operand.columns.strides[0],
