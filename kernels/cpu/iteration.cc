@@ -77,27 +77,32 @@ bool PairTransposedOperand(size_t num_operands, std::vector<Axis>& rows,
   return false;
 }
 
-// Has transposed inputs read in blocks, so that the other operands are walked along their rows. Not
-// where an output is transposed, too: it would be written in single elements.
-void ReadInBlocks(size_t num_inputs, size_t num_operands, Matrix& matrix) {
-  const std::span<Operand> operands(matrix.operands.data(), num_operands);
-  const std::span<Operand> inputs = operands.first(num_inputs);
-  const std::span<Operand> outputs = operands.subspan(num_inputs);
-  if (std::none_of(inputs.begin(), inputs.end(), IsTransposed) ||
-      std::any_of(outputs.begin(), outputs.end(), IsTransposed)) {
-    return;
-  }
-  matrix.tile_columns = std::clamp<int64_t>(matrix.num_columns, 1, kBlockWidth);
+// Whether blocks of transposed inputs let the other operands be walked along their rows. Not where
+// an output is transposed, too: it would be written in single elements.
+bool GainsFromBlocks(size_t num_inputs, size_t num_operands, const Matrix& matrix) {
+  const std::span<const Operand> operands(matrix.operands.data(), num_operands);
+  const std::span<const Operand> inputs = operands.first(num_inputs);
+  const std::span<const Operand> outputs = operands.subspan(num_inputs);
+  return std::any_of(inputs.begin(), inputs.end(), IsTransposed) &&
+         std::none_of(outputs.begin(), outputs.end(), IsTransposed);
+}
+
+// Has transposed inputs read in blocks of `block_rows` x `block_columns` elements at most, and the
+// others in tiles of up to `widest` columns.
+void ReadInBlocks(size_t num_inputs, int64_t block_rows, int64_t block_columns, int64_t widest,
+                  Matrix& matrix) {
+  matrix.tile_columns = std::clamp<int64_t>(matrix.num_columns, 1, widest);
   // A tile of whole rows may be the tensors' own memory, as one row always may.
   matrix.tile_rows =
-      matrix.num_columns < kBlockWidth
+      matrix.num_columns < kPaddedColumns
           ? std::clamp<int64_t>(matrix.num_rows, 1, kTileElements / matrix.tile_columns)
           : 1;
-  matrix.task_column_tiles = 1;
-  matrix.task_row_tiles =
-      std::max<int64_t>(1, kTaskElements / (matrix.tile_rows * matrix.tile_columns));
-  for (Operand& input : inputs) {
-    if (IsTransposed(input)) input.block_rows = matrix.task_row_tiles * matrix.tile_rows;
+  matrix.task_column_tiles = CeilDivide(block_columns, matrix.tile_columns);
+  matrix.task_row_tiles = std::max<int64_t>(1, block_rows / matrix.tile_rows);
+  for (Operand& input : std::span(matrix.operands).first(num_inputs)) {
+    if (!IsTransposed(input)) continue;
+    input.block_rows = matrix.task_row_tiles * matrix.tile_rows;
+    input.block_columns = block_columns;
   }
 }
 
@@ -180,7 +185,10 @@ Matrix MakeElementwiseMatrix(std::span<const Layout> operands, size_t num_inputs
   }
   bool is_direct = !converts && rows.empty() && !columns.empty();
   Matrix matrix = MakeMatrix(operands, std::move(rows), columns);
-  ReadInBlocks(num_inputs, operands.size(), matrix);
+  if (GainsFromBlocks(num_inputs, operands.size(), matrix)) {
+    const int64_t width = std::clamp<int64_t>(matrix.num_columns, 1, kBlockWidth);
+    ReadInBlocks(num_inputs, kTaskElements / width, width, width, matrix);
+  }
   for (size_t i = 0; is_direct && i < operands.size(); ++i) {
     is_direct = columns[0].strides[i] == 1 && operands[i].dtype == operands[0].dtype;
   }
@@ -201,6 +209,20 @@ SumMatrix MakeSumMatrix(std::span<const Layout> operands, std::vector<Axis> axes
     return {MakeMatrix(operands, std::move(kept), summed), /*columns_are_summed=*/true};
   }
   return {MakeMatrix(operands, std::move(summed), kept), /*columns_are_summed=*/false};
+}
+
+void ReadRowsInBlocks(size_t num_inputs, size_t num_operands, SumMatrix& sum) {
+  constexpr int64_t kLineElements = 16;
+  constexpr int64_t kMostRows = 4 * kLineElements;
+  constexpr int64_t kMostElements = 16 * kTaskElements;
+  Matrix& matrix = sum.matrix;
+  if (!sum.columns_are_summed || !GainsFromBlocks(num_inputs, num_operands, matrix)) return;
+  const int64_t width = std::max<int64_t>(1, matrix.num_columns);
+  const int64_t most_rows = std::max(kMostRows, kTaskElements / width);
+  const int64_t rows = std::min(most_rows, kMostElements / width);
+  const int64_t block_rows = rows / kLineElements * kLineElements;
+  if (block_rows == 0) return;
+  ReadInBlocks(num_inputs, block_rows, width, kTileElements, matrix);
 }
 
 }  // namespace opserve::kernels

@@ -21,9 +21,12 @@ inline constexpr int64_t kTileElements = 1024;
 // Side of the tiles where an operand runs down the columns: 128 bytes of floats both ways.
 inline constexpr int64_t kSquareTile = 32;
 
-// Columns of the blocks that are read as a whole of operands that run down the columns: a step to
-// the next column is followed by 1 KiB of floats in one page.
-inline constexpr int64_t kBlockWidth = 256;
+// Columns of the blocks that are read as a whole of operands that run down the columns: the other
+// operands' rows have 2 KiB of floats side by side then.
+inline constexpr int64_t kBlockWidth = 512;
+
+// Blocks with fewer columns are not padded, so that several of their rows are one tile.
+inline constexpr int64_t kPaddedColumns = 256;
 
 // Elements of one task, the unit of work that TaskRunners share out.
 inline constexpr int64_t kTaskElements = 64 * kTileElements;
@@ -98,8 +101,9 @@ struct Operand {
   Dtype dtype = Dtype::kFloat;
   AxisGroup rows;
   AxisGroup columns;
-  // Of an input that is read in blocks: their rows, those of a task. 0: tile by tile.
+  // Of an input that is read in blocks: their rows, those of a task, and columns. 0: tile by tile.
   int64_t block_rows = 0;
+  int64_t block_columns = 0;
 };
 
 // Part of a matrix: `num_rows` rows from `row` on, of each `num_columns` columns from `column` on.
@@ -155,5 +159,10 @@ struct SumMatrix {
   bool columns_are_summed = false;
 };
 SumMatrix MakeSumMatrix(std::span<const Layout> operands, std::vector<Axis> axes);
+
+// For kernels that read rows twice, once for their sums: has transposed inputs read in blocks of
+// whole rows, so that they are transposed once. Not where so few rows fit a block that only parts
+// of cache lines would be read.
+void ReadRowsInBlocks(size_t num_inputs, size_t num_operands, SumMatrix& sum);
 
 }  // namespace opserve::kernels

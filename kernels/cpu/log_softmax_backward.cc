@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/cpu/block.h"
@@ -25,9 +26,6 @@ struct Term {
   }
 };
 
-// Walking a panel twice leaves no gain from streaming.
-constexpr bool kStreams = false;
-
 // Tiles between two looks whether to go on. A panel cannot be cut into tasks, as its elements need
 // the sums of all of it.
 constexpr int64_t kTilesPerLook = kTaskElements / kTileElements;
@@ -48,6 +46,10 @@ class LogSoftmaxBackward final : public Kernel {
     const int64_t panel_elements =
         std::max<int64_t>(1, num_tiles_) * matrix_.tile_rows * matrix_.tile_columns;
     panels_per_task_ = std::max<int64_t>(1, kTaskElements / panel_elements);
+    for (const Operand& input : std::span(matrix_.operands).first(Term::kInputs)) {
+      reads_blocks_ |= input.block_rows > 0;
+    }
+    if (reads_blocks_) panels_per_task_ = matrix_.task_row_tiles;
   }
 
   size_t workspace_bytes() const override { return 0; }
@@ -62,6 +64,8 @@ class LogSoftmaxBackward final : public Kernel {
       const int64_t begin = task * panels_per_task_;
       const int64_t end = std::min(begin + panels_per_task_, num_panels_);
       for (int64_t panel = begin; panel < end; ++panel) {
+        // A block has many times the elements of other tasks.
+        if (reads_blocks_ && runner.MustStop()) return;
         RunPanel(panel, grad_output, log_softmax, writer, runner);
       }
     });
@@ -83,27 +87,30 @@ class LogSoftmaxBackward final : public Kernel {
       if (i % kTilesPerLook == kTilesPerLook - 1 && runner.MustStop()) return;
       const Tile tile = TileOf(panel, i);
       const S* const values[] = {grad_output.Read(tile), log_softmax.Read(tile)};
-      writer.Write(tile,
-                   [&](O* results, bool /*streams*/) { ComputeTile(values, sums, tile, results); });
+      writer.Write(tile, [&](O* results, bool streams) {
+        // Walking a panel twice leaves no gain from streaming, unless results push a block out.
+        ComputeTile(values, sums, tile, streams && reads_blocks_, results);
+      });
     }
   }
 
-  void ComputeTile(const S* const* inputs, const float* sums, const Tile& tile, O* results) const {
+  void ComputeTile(const S* const* inputs, const float* sums, const Tile& tile, bool streams,
+                   O* results) const {
     if (columns_are_summed_ && tile.num_columns < kLongRow) {
       alignas(64) float spread[kTileElements];
       for (int64_t i = 0; i < tile.num_rows; ++i) {
         std::fill_n(spread + i * tile.num_columns, tile.num_columns, sums[i]);
       }
       const float* const scales = spread;
-      return Block<Term>(inputs, scales, tile.num_elements(), kStreams, results);
+      return Block<Term>(inputs, scales, tile.num_elements(), streams, results);
     }
     for (int64_t i = 0; i < tile.num_rows; ++i) {
       const int64_t offset = i * tile.num_columns;
       const S* const row[] = {inputs[0] + offset, inputs[1] + offset};
       if (columns_are_summed_) {
-        Block<Term>(row, sums[i], tile.num_columns, kStreams, results + offset);
+        Block<Term>(row, sums[i], tile.num_columns, streams, results + offset);
       } else {
-        Block<Term>(row, sums, tile.num_columns, kStreams, results + offset);
+        Block<Term>(row, sums, tile.num_columns, streams, results + offset);
       }
     }
   }
@@ -114,6 +121,7 @@ class LogSoftmaxBackward final : public Kernel {
 
   const Matrix matrix_;
   const bool columns_are_summed_;
+  bool reads_blocks_ = false;  // of whole rows, those of a task
   int64_t num_panels_;
   int64_t num_tiles_;  // of one panel
   int64_t panels_per_task_;
@@ -124,7 +132,8 @@ std::unique_ptr<Kernel> Make(const Call& call) {
   const Layout operands[] = {Input(call, 0), output, Output(call, 0)};
   std::vector<Axis> axes = BroadcastAxes(operands);
   if (!axes.empty()) axes[AxisAttribute(IntAttribute(call, 0), output.rank)].is_summed = true;
-  const SumMatrix plan = MakeSumMatrix(operands, std::move(axes));
+  SumMatrix plan = MakeSumMatrix(operands, std::move(axes));
+  ReadRowsInBlocks(Term::kInputs, std::size(operands), plan);
   return VisitTileTypes</*kTakesDouble=*/false>(
       operands, [&]<typename S, typename O>(S, O) -> std::unique_ptr<Kernel> {
         return std::make_unique<LogSoftmaxBackward<S, O>>(plan);

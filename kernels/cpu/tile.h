@@ -95,23 +95,28 @@ void ForEachRowRun(const Operand& operand, const Tile& tile, Run run) {
   }
 }
 
-// to[j * to_pitch + i] = from[i * from_pitch + j]
-template <typename T>
+// to[j * to_pitch + i] = from[i * from_pitch + j], in squares of kSide and, at the edges, of half
+// as much.
+template <typename T, int kSide = kSquareSide<T>>
 void Transpose(const T* __restrict from, int64_t rows, int64_t columns, int64_t from_pitch,
                T* __restrict to, int64_t to_pitch) {
-  constexpr int kSide = 8;
-  int64_t i = 0;
-  for (; i + kSide <= rows; i += kSide) {
-    int64_t j = 0;
-    for (; j + kSide <= columns; j += kSide) {
-      TransposeSquare(from + i * from_pitch + j, from_pitch, to + j * to_pitch + i, to_pitch);
+  if constexpr (kSide < 8) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) to[j * to_pitch + i] = from[i * from_pitch + j];
     }
-    for (; j < columns; ++j) {
-      for (int64_t k = i; k < i + kSide; ++k) to[j * to_pitch + k] = from[k * from_pitch + j];
+  } else {
+    const int64_t whole_rows = rows / kSide * kSide;
+    const int64_t whole_columns = columns / kSide * kSide;
+    for (int64_t i = 0; i < whole_rows; i += kSide) {
+      for (int64_t j = 0; j < whole_columns; j += kSide) {
+        TransposeSquare<kSide>(from + i * from_pitch + j, from_pitch, to + j * to_pitch + i,
+                               to_pitch);
+      }
     }
-  }
-  for (; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) to[j * to_pitch + i] = from[i * from_pitch + j];
+    Transpose<T, kSide / 2>(from + whole_columns, whole_rows, columns - whole_columns, from_pitch,
+                            to + whole_columns * to_pitch, to_pitch);
+    Transpose<T, kSide / 2>(from + whole_rows * from_pitch, rows - whole_rows, columns, from_pitch,
+                            to + whole_rows, to_pitch);
   }
 }
 
@@ -149,7 +154,8 @@ void FetchAhead(const Element* source, int64_t stride, int64_t count) {
 // Elements from one row of a block to the next: rows whose length is a power of two would share few
 // sets of the cache.
 inline int64_t BlockPitch(const Tile& block) {
-  return block.num_columns < kBlockWidth ? block.num_columns : kBlockWidth + 16;
+  if (block.num_columns < kPaddedColumns) return block.num_columns;
+  return CeilDivide(block.num_columns, 32) * 32 + 16;
 }
 
 // Copies the block of a transposed operand, row by row, BlockPitch apart. A few columns are read
@@ -161,20 +167,29 @@ void ReadBlock(const void* address, const Operand& operand, const Tile& block, S
   const auto* source = static_cast<const Element*>(address);
   const int64_t pitch = BlockPitch(block);
   const int64_t stride = operand.columns.strides[0];
+  const int64_t row_stride = operand.rows.inner_stride();
   alignas(64) S columns[kColumns * kRows];
   for (int64_t column = 0; column < block.num_columns; column += kColumns) {
     const int64_t width = std::min(kColumns, block.num_columns - column);
+    const int64_t next_width = std::min(kColumns, block.num_columns - column - width);
     ForEachRowRun(operand, block, [&](int64_t from, int64_t first, int64_t count) {
       for (int64_t row = 0; row < count; row += kRows) {
         const int64_t height = std::min(kRows, count - row);
-        const Element* place = source + from + column * stride + row * operand.rows.inner_stride();
-        for (int64_t j = 0; j < width; ++j) {
-          if (column + kColumns + j < block.num_columns) {
-            FetchAhead(place + (j + kColumns) * stride, operand.rows.inner_stride(), height);
-          }
-          ReadRun(place + j * stride, operand.rows.inner_stride(), height, columns + j * kRows);
+        const Element* const place = source + from + column * stride + row * row_stride;
+        S* const destination = to + (first + row) * pitch + column;
+        for (int64_t j = 0; j < next_width; ++j) {
+          FetchAhead(place + (j + kColumns) * stride, row_stride, height);
         }
-        Transpose(columns, width, height, kRows, to + (first + row) * pitch + column, pitch);
+        if constexpr (std::is_same_v<Element, S>) {
+          if (row_stride == 1) {
+            Transpose(place, width, height, stride, destination, pitch);
+            continue;
+          }
+        }
+        for (int64_t j = 0; j < width; ++j) {
+          ReadRun(place + j * stride, row_stride, height, columns + j * kRows);
+        }
+        Transpose(columns, width, height, kRows, destination, pitch);
       }
     });
   }
@@ -274,21 +289,24 @@ class TileReader {
 
   // A tile of several rows has all columns of the block, whose rows follow one another then.
   const S* ReadOfBlock(const Tile& tile) {
-    const bool is_there = tile.column == held_.column && tile.row >= held_.row &&
+    const bool is_there = tile.column >= held_.column &&
+                          tile.column + tile.num_columns <= held_.column + held_.num_columns &&
+                          tile.row >= held_.row &&
                           tile.row + tile.num_rows <= held_.row + held_.num_rows;
     if (!is_there) {
       // All blocks of a task have the same columns.
-      const int64_t most_rows = std::min(operand_.block_rows, NumRows());
-      if (block_ == nullptr) block_.reset(new S[most_rows * BlockPitch(tile)]);
+      const int64_t most_rows = std::min(operand_.block_rows, CountOf(operand_.rows));
       held_ = tile;
-      held_.num_rows = std::min(most_rows, NumRows() - tile.row);
+      held_.num_rows = std::min(most_rows, CountOf(operand_.rows) - tile.row);
+      held_.num_columns = std::min(operand_.block_columns, CountOf(operand_.columns) - tile.column);
+      if (block_ == nullptr) block_.reset(new S[most_rows * BlockPitch(held_)]);
       read_(address_, operand_, held_, block_.get());
     }
-    return block_.get() + (tile.row - held_.row) * BlockPitch(tile);
+    return block_.get() + (tile.row - held_.row) * BlockPitch(held_) + tile.column - held_.column;
   }
-  int64_t NumRows() const {
+  static int64_t CountOf(const AxisGroup& axes) {
     int64_t count = 1;
-    for (int d = 0; d < operand_.rows.rank; ++d) count *= operand_.rows.extents[d];
+    for (int d = 0; d < axes.rank; ++d) count *= axes.extents[d];
     return count;
   }
 

@@ -46,6 +46,7 @@ struct DeterminismCase {
   const char* name;
   Operator op;
   std::vector<Shape> shapes;  // inputs, output
+  bool is_first_transposed = false;
 };
 
 const DeterminismCase kCases[] = {
@@ -57,6 +58,7 @@ const DeterminismCase kCases[] = {
     {"SumOfManyColumns", Operator::kKlDiv, {{130, 2000}, {2000}, {130, 2000}, {2000}}},
     {"Broadcast", Operator::kL1Loss, {{500, 1}, {1, 600}, {500, 600}, {500, 600}}},
     {"Softmax", Operator::kLogSoftmax, {{1000, 300}, {1000, 300}, {1000, 300}}},
+    {"SoftmaxOfTransposed", Operator::kLogSoftmax, {{1000, 300}, {1000, 300}, {1000, 300}}, true},
 };
 
 TEST(DeterminismTest, ThreadsAndOrderOfTasksDoNotMatter) {
@@ -65,7 +67,9 @@ TEST(DeterminismTest, ThreadsAndOrderOfTasksDoNotMatter) {
     std::mt19937 random(first);
     std::vector<TestTensor> inputs;
     for (size_t i = 0; i + 1 < c.shapes.size(); ++i) {
-      inputs.emplace_back(ContiguousLayout(Dtype::kFloat, c.shapes[i]));
+      Layout layout = ContiguousLayout(Dtype::kFloat, c.shapes[i]);
+      if (i == 0 && c.is_first_transposed) layout.strides = {1, c.shapes[0][0]};
+      inputs.emplace_back(layout);
     }
     TestCall call{c.op, std::move(inputs),
                   TestTensor(ContiguousLayout(Dtype::kFloat, c.shapes.back()))};

@@ -153,8 +153,10 @@ TEST(KernelsTest, DoubleComputesInDouble) {
 
 TEST(KernelsTest, LogSoftmaxAlongEveryAxis) {
   std::mt19937 random(TestSeed(5));
-  for (const Shape& shape : {Shape{}, Shape{1}, Shape{3, 50'257}, Shape{1025, 3}, Shape{2, 300, 70},
-                             Shape{40, 1, 40}, Shape{2, 1500, 2}, Shape{5, 1024}}) {
+  // The columns of an inner axis are runs: narrow ones, ones as wide as a tile, and wider ones.
+  for (const Shape& shape :
+       {Shape{}, Shape{1}, Shape{3, 50'257}, Shape{1025, 3}, Shape{2, 300, 70}, Shape{40, 1, 40},
+        Shape{2, 1500, 2}, Shape{5, 1024}, Shape{3, 20, 200}, Shape{2, 10, 1500}}) {
     for (int dim = 0; dim < std::max<int>(1, static_cast<int>(shape.size())); ++dim) {
       for (const Dtype out : {Dtype::kFloat, Dtype::kFloat16, Dtype::kDouble}) {
         TestCall call = ContiguousCall(Operator::kLogSoftmax, {Dtype::kFloat, Dtype::kFloat, out},
@@ -170,19 +172,22 @@ TEST(KernelsTest, LogSoftmaxAlongEveryAxis) {
 TEST(KernelsTest, TransposedTensors) {
   std::mt19937 random(TestSeed(6));
   for (const Operator op : kOperators) {
-    for (const Shape& shape : {Shape{300, 270}, Shape{33, 31}, Shape{1, 100}, Shape{4, 3000}}) {
-      for (size_t transposed = 0; transposed < NumTensors(op); ++transposed) {
-        std::vector<TestTensor> tensors;
-        for (size_t i = 0; i < NumTensors(op); ++i) {
-          Layout layout = ContiguousLayout(Dtype::kFloat, shape);
-          if (i == transposed) layout.strides = {1, shape[0]};
-          tensors.emplace_back(layout);
+    for (const Dtype dtype : {Dtype::kFloat, Dtype::kFloat16}) {
+      for (const Shape& shape : {Shape{300, 270}, Shape{33, 31}, Shape{1, 100}, Shape{4, 3000},
+                                 Shape{150, 1100}, Shape{2, 70'001}}) {
+        for (size_t transposed = 0; transposed < NumTensors(op); ++transposed) {
+          std::vector<TestTensor> tensors;
+          for (size_t i = 0; i < NumTensors(op); ++i) {
+            Layout layout = ContiguousLayout(dtype, shape);
+            if (i == transposed) layout.strides = {1, shape[0]};
+            tensors.emplace_back(layout);
+          }
+          TestTensor out = std::move(tensors.back());
+          tensors.pop_back();
+          TestCall call{op, std::move(tensors), std::move(out), kMean, /*dim=*/1};
+          FillInputs(call, random);
+          ExpectReference(call);
         }
-        TestTensor out = std::move(tensors.back());
-        tensors.pop_back();
-        TestCall call{op, std::move(tensors), std::move(out), kMean, /*dim=*/1};
-        FillInputs(call, random);
-        ExpectReference(call);
       }
     }
   }
