@@ -130,24 +130,31 @@ struct Lines {
   const AxisGroup* depth;
 };
 
-// `count` elements of a line from `begin` on: their own memory where possible, otherwise `buffer`.
+// Copies `count` elements of a line from `begin` on to `buffer`.
 template <typename C>
-const C* ReadLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C* buffer) {
-  const AxisGroup& depth = *lines.depth;
-  return VisitAnyElement(lines.dtype, [&]<typename Element>(Element) -> const C* {
+void CopyLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C* buffer) {
+  VisitAnyElement(lines.dtype, [&]<typename Element>(Element) {
     const auto* elements = static_cast<const Element*>(lines.address) + lines.offsets[line];
-    if constexpr (std::is_same_v<Element, C>) {
-      if (depth.rank == 1 && depth.strides[0] == 1) return elements + begin;
-    }
-    AxisCursor cursor(depth, begin);
+    AxisCursor cursor(*lines.depth, begin);
     for (int64_t i = 0; i < count;) {
       const int64_t run = std::min(cursor.run(), count - i);
-      LoadRun(elements + cursor.offset(), depth.inner_stride(), run, buffer + i);
+      LoadRun(elements + cursor.offset(), lines.depth->inner_stride(), run, buffer + i);
       cursor.Advance(run);
       i += run;
     }
-    return buffer;
   });
+}
+
+// The same elements: their own memory where possible, otherwise a copy in `buffer`. (A line may
+// take no longer than a call, so that the first of these is part of the caller.)
+template <typename C>
+const C* ReadLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C* buffer) {
+  const AxisGroup& depth = *lines.depth;
+  if (lines.dtype == kDtypeOf<C> && depth.rank == 1 && depth.strides[0] == 1) {
+    return static_cast<const C*>(lines.address) + lines.offsets[line] + begin;
+  }
+  CopyLine(lines, line, begin, count, buffer);
+  return buffer;
 }
 
 // parts[j] = the sum over `count` positions of the depth from `begin` on of the elements of line j
