@@ -8,6 +8,7 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/index_table.h"
 #include "kernels/cpu/plan.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
@@ -65,15 +66,23 @@ void ForEachPart(const ElementPlan& plan, const void* const* inputs, int64_t beg
   AxisCursor items(plan.items, begin);
   const int64_t index_stride = plan.indices.inner_stride();
   const int64_t table_stride = plan.table.inner_stride();
+  // Indices that lie as they are read need no copy.
+  const bool is_direct = plan.index.layout.dtype == Dtype::kInt64 && index_stride == 1;
   int64_t places[kPart];
   for (int64_t i = begin; i < end;) {
     const int64_t count = std::min({indices.run(), table.run(), items.run(), end - i, kPart});
-    LoadItems(plan.index, inputs, indices.offset(), index_stride, count, places);
+    const int64_t* given = places;
+    if (is_direct) {
+      given = static_cast<const int64_t*>(inputs[plan.index.address]) + indices.offset();
+    } else {
+      LoadItems(plan.index, inputs, indices.offset(), index_stride, count, places);
+    }
     const int64_t first = table.offset();
     const int64_t extent = plan.extent;
     const int64_t stride = plan.stride;
+    OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t k = 0; k < count; ++k) {
-      const int64_t index = places[k] < 0 ? places[k] + extent : places[k];
+      const int64_t index = given[k] < 0 ? given[k] + extent : given[k];
       const bool is_outside = index < 0 || index >= extent;
       places[k] = is_outside ? kOutside : first + k * table_stride + index * stride;
     }
