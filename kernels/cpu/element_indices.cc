@@ -83,7 +83,8 @@ void ForEachPart(const ElementPlan& plan, const void* const* inputs, int64_t beg
     OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t k = 0; k < count; ++k) {
       const int64_t index = given[k] < 0 ? given[k] + extent : given[k];
-      const bool is_outside = index < 0 || index >= extent;
+      // As unsigned numbers, those below 0 are the greatest.
+      const bool is_outside = static_cast<uint64_t>(index) >= static_cast<uint64_t>(extent);
       places[k] = is_outside ? kOutside : first + k * table_stride + index * stride;
     }
     use(static_cast<const int64_t*>(places), items.offset(), count);
