@@ -18,9 +18,9 @@ namespace opserve::server {
 // errors, and those of a call that is over.
 absl::Status LetIn(const RequestContext& context, const RequestInput& input);
 
-// Checks the request and binds its names: *bound, which is empty, is what it runs. (Each move of a
-// ProgramCall would be a fiftieth of what a small request takes here.) `message`: that of the
-// input, wherever it is by now.
+// Checks the request and binds its names: *bound, which is empty, becomes the call that it runs.
+// (Given back through several functions, its moves were a fiftieth of a small request's
+// instructions.) `message`: that of the input, wherever it is by now.
 // Errors: BindProgram's, PreparedPrograms::Find's, PreparedProgram::Bind's, CheckResponseFits';
 // kPermissionDenied for operators that the tenant may not call.
 absl::Status Bind(const RequestContext& context, const RequestInput& input,
