@@ -355,8 +355,11 @@ void ResidentsSimulation::Finish(uint64_t number, bool is_ok) {
   if (is_ok) costs_.Record(job.op(), 0, job.work, took);
   job.is_running = false;
   const bool departs = is_ok && job.lease.is_held;
-  if (departs) BeginDeparture(job);
-  if (!departs) job.memory = server::DeviceBuffer();
+  if (departs) {
+    BeginDeparture(job);
+  } else {
+    job.memory = server::DeviceBuffer();
+  }
   if (job.kept != nullptr) {
     if (is_ok) device.pool.LeaveStream(job.kept->content->memory);
     if (!is_ok) job.kept->content->memory = server::DeviceBuffer();

@@ -1,8 +1,8 @@
 // Requests that hold devices and their memory for long: programs that run in slices, results that
 // are kept or leave as slowly as their client reads, and tensors that requests read, replace and
-// give up. They go through the daemon's own
-// claims, books of resident tensors, placement, queues and pools, under a virtual clock, and all of
-// it is drawn from one seed. What must hold is checked at every step.
+// give up. They go through the daemon's own claims, books of resident tensors, placement, queues
+// and pools, under a virtual clock, and all of it is drawn from one seed. What must hold is checked
+// at every step.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@ from opserve.torch._backend import Backend
 from opserve.torch._graph import lower
 from opserve.torch._nodes import is_backward, is_tangent
 from opserve.torch._plan import At, Plan, PoolStep
-from opserve.torch._residency import _MOST_SPARE_BYTES
+from opserve.torch._spares import MOST_BYTES
 from opserve.torch._static_inputs import gradients_of_parameters
 from opserve.torch.optim import PoolOptimizer
 
@@ -97,7 +97,7 @@ class Explanation:
         are there, too: their memory is used again.
         """
         gradients = sum(graph.bytes_of_gradients for graph in self.graphs)
-        left, most = min(gradients, _MOST_SPARE_BYTES), 0
+        left, most = min(gradients, MOST_BYTES), 0
         for graph in self.graphs:
             if graph.name == "step":
                 left = gradients  # nothing else

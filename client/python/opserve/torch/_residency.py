@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import dataclasses
 import functools
-import operator
 import threading
 import weakref
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -23,20 +21,21 @@ from opserve.torch import _leases
 from opserve.torch._batch import Attributes, Input, Pending
 from opserve.torch._checkpoints import Checkpoints
 from opserve.torch._entries import Entry, KnownTensors, StorageRef, Term, key_of, name_of
-from opserve.torch._fusion import Shape, Template, bytes_of
+from opserve.torch._fusion import Shape, Template
 from opserve.torch._leases import Message, Messages
 from opserve.torch._lost_state import Naming, lost_error, name_state
 from opserve.torch._pipeline import Pipeline, release
 from opserve.torch._programs import Programs
+from opserve.torch._spares import Spares
 
 if TYPE_CHECKING:
     from opserve.torch._prepared_plan import PreparedPlan
 
 K = TypeVar("K")
 
-# Of tensors whose memory stays for results of the next step: gradients of the one before.
-_MOST_SPARE_BYTES = 64 << 20
 _META = torch.device("meta")
+
+
 def _uses(storage: torch.UntypedStorage) -> int:
     """How many tensors and other objects refer to the storage."""
     count: int = torch._C._storage_Use_Count(storage._cdata)
@@ -119,9 +118,8 @@ class Residents:
         # Restorations run programs one by one.
         self.defers = ahead > 0 and self.checkpoints is None
         self._pipeline = Pipeline(client, self.programs, ahead)
-        # In the order of their handles. Guarded by _lock, as below.
-        self._spares: dict[Shape, list[ResidentTensor]] = {}
-        self._spare_bytes = 0
+        # Guarded by _lock, as below.
+        self._spares = Spares()
         # Tensors that are sums of several on the pool, not computed yet.
         self.sums: weakref.WeakSet[Any] = weakref.WeakSet()
         self._told: weakref.WeakSet[Exception] = weakref.WeakSet()  # errors that name lost tensors
@@ -254,30 +252,11 @@ class Residents:
     ) -> Optional[list[ResidentTensor]]:
         """A spare tensor of each shape; None: there are not enough.
 
-        Results find the same tensors in each step, whatever the order in which those of the step
-        before were given up: the daemon replays a captured run for the tensors it was captured for.
-
         Args:
             excluded: handles that the program reads, of tensors that nothing else needs any more.
         """
-        taken: list[ResidentTensor] = []
         with self._lock:
-            for shape in shapes:
-                there = self._spares.get(shape, []) if shape is not None else []
-                place = 0
-                while place < len(there) and there[place].handle in excluded:
-                    place += 1
-                if place == len(there):
-                    break
-                taken.append(there.pop(place))
-            is_enough = len(taken) == len(shapes)
-            for one, shape in zip(taken, shapes):
-                assert shape is not None
-                if is_enough:
-                    self._spare_bytes -= bytes_of(shape)
-                else:
-                    self._keep(one, shape)
-        return taken if is_enough else None
+            return self._spares.take(shapes, excluded)
 
     def run(
         self,
@@ -509,9 +488,8 @@ class Residents:
 
     def _drop_spares(self) -> None:
         with self._lock:
-            self._dropped += _all_of(self._spares)
+            self._dropped += self._spares.all()
             self._spares.clear()
-            self._spare_bytes = 0
 
     def _retire_gone(self, entries: dict[K, Entry]) -> None:
         is_gone = torch.UntypedStorage._expired  # StorageRef.is_gone() has it one call deep
@@ -542,22 +520,15 @@ class Residents:
         if self._owned.pop(resident.handle, None) is None and not entry.is_retired:
             return
         shape = entry.spare_shape
-        if shape is not None and entry.error is None:
-            size = bytes_of(shape)
-            if self._spare_bytes + size <= _MOST_SPARE_BYTES:
-                self._spare_bytes += size
-                self._keep(resident, shape)
-                return
+        if shape is not None and entry.error is None and self._spares.add(resident, shape):
+            return
         self._dropped.append(resident)
-
-    def _keep(self, spare: ResidentTensor, shape: Shape) -> None:
-        bisect.insort(self._spares.setdefault(shape, []), spare, key=_handle)
 
     def count(self) -> int:
         """Tensors on the pool."""
         self.settle()
         with self._lock:
-            return len(self._owned) + len(self._dropped) + len(_all_of(self._spares))
+            return len(self._owned) + len(self._dropped) + len(self._spares.all())
 
     def keep(self, plan: PreparedPlan) -> None:
         """The plan's programs stay with the daemon while there are models."""
@@ -604,23 +575,16 @@ class Residents:
         self._client._release_programs()
 
 
-_handle = operator.attrgetter("handle")
-
-
-def _all_of(spares: Mapping[Shape, Sequence[ResidentTensor]]) -> list[ResidentTensor]:
-    return [one for many in spares.values() for one in many]
-
-
 def _end(
     client: Client,
     messages: Messages,
     owned: dict[bytes, Entry],
     dropped: list[ResidentTensor],
-    spares: dict[Shape, list[ResidentTensor]],
+    spares: Spares,
 ) -> None:
     messages.put(Message.STOP)
     living = [entry.resident for entry in owned.values()]
     try:
-        release(client, [*dropped, *_all_of(spares), *living])
+        release(client, [*dropped, *spares.all(), *living])
     except errors.OpserveError:
         pass  # their leases end
