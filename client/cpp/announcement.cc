@@ -10,8 +10,6 @@
 namespace opserve {
 namespace {
 
-// As many as a list may have tensors.
-constexpr size_t kMaxPayloads = 4096;
 // Half of what daemons take as the body of a request.
 constexpr size_t kMostHeaderBytes = 512 << 10;
 
@@ -31,13 +29,12 @@ grpc::Slice Refer(absl::Span<const grpc::Slice> slices, absl::string_view piece)
 std::optional<Announcement> Announcement::Of(const grpc::ByteBuffer& request) {
   codec::Slices slices;
   if (!codec::TakeSlices(request, &slices).ok()) return std::nullopt;
-  const auto message = codec::PayloadMessage::Split(codec::Slices(slices), kMaxPayloads);
+  const auto message = codec::PayloadMessage::Split(codec::Slices(slices), codec::kMaxPayloads);
   v1::ExecuteRequest header;
   if (!message.ok() || !message->ParseHeader(&header).ok()) return std::nullopt;
-  if (header.has_prepared() || header.has_identity() || !header.idempotency_key().empty()) {
-    return std::nullopt;
-  }
   Announcement announcement;
+  announcement.is_special_ =
+      header.has_prepared() || header.has_identity() || !header.idempotency_key().empty();
   codec::PayloadSizes sizes;
   for (const codec::Payload& payload : message->payloads()) {
     sizes.push_back(payload.size);

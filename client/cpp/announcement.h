@@ -15,10 +15,12 @@ namespace opserve {
 // An ExecuteRequest, taken apart. Not thread-safe.
 class Announcement {
  public:
-  // Refers to the bytes of `request`. Nothing: it cannot be announced, but has to be sent whole:
-  // the daemon has to know it again, or it calls a prepared program, or what it has beside its
-  // payloads is large itself.
+  // Refers to the bytes of `request`. Nothing: it cannot be announced, but has to be sent whole,
+  // since what it has beside its payloads is large itself.
   static std::optional<Announcement> Of(const grpc::ByteBuffer& request);
+
+  // Whether it takes a daemon with codec::kAnyAnnouncements.
+  bool is_special() const { return is_special_; }
 
   // Of its announcement's frame, behind the start.
   const std::string& header() const { return header_; }
@@ -36,6 +38,7 @@ class Announcement {
     bool ends_payload;
   };
 
+  bool is_special_ = false;
   std::string header_;  // the payloads' sizes, then the request without them
   std::deque<Piece> pieces_;
   uint64_t credit_ = 0;

@@ -86,6 +86,8 @@ uint64_t Session::Enter(SessionRequest* request, const grpc::ByteBuffer* body,
     absl::MutexLock lock(&mutex_);
     // The daemon's hello may have come since PlaceFor.
     if (announcement ? !MayAnnounce() : stage_ != Stage::kOpen) return 0;
+    const bool is_special = announcement && announcement->is_special();
+    if (is_special && stage_ == Stage::kOpen && !takes_any_announcements_) return 0;
     number = next_number_++;
     is_loaded = sent_.size() >= kManyInFlight;
     auto announced =
@@ -269,8 +271,10 @@ absl::Status Session::HandleHello(const codec::Frame& frame, Deliveries* deliver
   max_message_bytes_ = limits.max_message_bytes();
   daemon_ = hello.daemon();
   takes_announcements_ = (hello.features() & codec::kAnnouncements) != 0;
+  takes_any_announcements_ = (hello.features() & codec::kAnyAnnouncements) != 0;
   // They were entered before it was known.
   if (!takes_announcements_) ReturnUnsent(deliveries);
+  if (!takes_any_announcements_) ReturnSpecial(deliveries);
   stage_ = Stage::kOpen;
   return absl::OkStatus();
 }
@@ -373,6 +377,18 @@ void Session::ReturnUnsent(Deliveries* deliveries) {
   }
   unsent_.clear();
   unsent_bytes_ = 0;
+}
+
+void Session::ReturnSpecial(Deliveries* deliveries) {
+  for (auto unsent = unsent_.begin(); unsent != unsent_.end();) {
+    const Announcement* const announcement = unsent->second.announcement.get();
+    if (announcement == nullptr || !announcement->is_special()) {
+      ++unsent;
+      continue;
+    }
+    deliveries->push_back({unsent->second.request, {.was_started = false}});
+    unsent = EraseUnsent(unsent);
+  }
 }
 
 void Session::HandleStatus(bool /*ok*/) {

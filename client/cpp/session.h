@@ -212,6 +212,8 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   // Gives all that was not sent back.
   void ReturnUnsent(Deliveries* deliveries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those of them that the daemon does not take as announcements.
+  void ReturnSpecial(Deliveries* deliveries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The next write: send *message or, if it is left empty, close the sending side. False: there is
   // nothing to write.
@@ -267,6 +269,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   absl::btree_map<uint64_t, std::unique_ptr<Announcement>> chunks_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_turn_ ABSL_GUARDED_BY(mutex_) = 0;
   bool takes_announcements_ ABSL_GUARDED_BY(mutex_) = false;
+  bool takes_any_announcements_ ABSL_GUARDED_BY(mutex_) = false;
   size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // of their bodies
   std::deque<Unread> unread_ ABSL_GUARDED_BY(mutex_);  // oldest first
   uint64_t pings_ ABSL_GUARDED_BY(mutex_) = 0;         // sent, numbered from 1

@@ -24,6 +24,8 @@ namespace opserve::codec {
 using Slices = absl::InlinedVector<grpc::Slice, 1>;  // slices.h
 
 inline constexpr uint32_t kPayloadsField = 15;
+// Of a message: as many as a list may have tensors (catalog::kMaxListLength).
+inline constexpr size_t kMaxPayloads = 4096;
 
 // The bytes of one payload: pieces in order, each inside a slice of the message they came from.
 struct Payload {

@@ -42,6 +42,8 @@ enum class FrameKind : uint8_t {
 // Bits of SessionHello.features: what the daemon takes, and what the client does.
 inline constexpr uint64_t kAnnouncements = 1;
 inline constexpr uint64_t kParts = 2;
+// Announcements of requests with an identity, an idempotency key or a prepared program, too.
+inline constexpr uint64_t kAnyAnnouncements = 4;
 
 // Of each frame, before its body: bytes of the body (u32), kind (u8), flags (u8), zero (u16),
 // number (u64); little-endian.

@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
@@ -22,6 +23,11 @@ inline size_t NumBytes(absl::Span<const grpc::Slice> slices) {
   size_t bytes = 0;
   for (const grpc::Slice& slice : slices) bytes += slice.size();
   return bytes;
+}
+
+// By reference.
+inline absl::string_view ViewOf(const grpc::Slice& slice) {
+  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
 }
 
 // Sets *slices, in their place, since a slice that moves is copied. kInternal: gRPC could not give

@@ -73,8 +73,6 @@ class Binder {
     for (size_t i = 0; i < payload_bytes_.size(); ++i) {
       OPSERVE_RETURN_IF_ERROR(CountInput(absl::StrCat("payload ", i), payload_bytes_[i]));
     }
-    // The first of the resident ones, so that BindPayload knows their places.
-    for (const std::shared_ptr<ResidentTensor>& tensor : apart_) AddResident(tensor, "");
     OPSERVE_RETURN_IF_ERROR(PlaceInputs());
     program_.invocations.reserve(request_.invocations.size());
     for (const GivenInvocation& invocation : request_.invocations) {
@@ -99,7 +97,9 @@ class Binder {
       }
     }
     FindTensorsWorkedIn();
+    // Payloads that lie apart have no place in the run's memory.
     program_.ComputeFacts(apart_.empty() ? payload_bytes_ : absl::Span<const uint64_t>());
+    call_.apart.assign(apart_.begin(), apart_.end());
     // Only now is it known how long each tensor lives.
     OPSERVE_RETURN_IF_ERROR(CheckMemory(limits_, program_));
     call_.kept.resize(program_.kept.size());
@@ -307,7 +307,6 @@ class Binder {
           absl::StrCat("payload ", payload, " of a message with ", payload_bytes_.size()));
     }
     payload_is_used_[payload] = true;
-    if (!apart_.empty()) UseResident(payload, bound);
     return CheckStorage(absl::StrCat("payload ", payload), payload_bytes_[payload], tensor, *bound);
   }
 
@@ -319,11 +318,6 @@ class Binder {
 
   absl::Status BindResidentAt(uint32_t index, absl::string_view kind, const GivenTensor& tensor,
                               BoundInput* bound) {
-    UseResident(index, bound);
-    return ReadViewOf(SpecOfResident(index), kind, tensor, bound);
-  }
-
-  void UseResident(uint32_t index, BoundInput* bound) {
     bound->source = ResidentSource{index};
     const auto now = static_cast<uint32_t>(program_.invocations.size());
     LastUse& last = last_uses_[index];
@@ -331,6 +325,7 @@ class Binder {
     // such an invocation cannot work in place.
     last.inputs = last.invocation == now ? last.inputs + 1 : 1;
     last.invocation = now;
+    return ReadViewOf(SpecOfResident(index), kind, tensor, bound);
   }
 
   absl::Status BindStorage(const InputStorage& storage, const GivenTensor& tensor,

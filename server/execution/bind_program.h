@@ -49,8 +49,7 @@ absl::StatusOr<ProgramCall> BindProgram(const ProgramRequest& request,
                                         RegionLookup find_region = NoSharedMemory);
 
 // The same of a request whose payloads are not in its message, but in device memory: `apart`, one
-// for each, which the call uses as resident tensors without a handle. Their specs are not read, so
-// that they may arrive later.
+// for each (ProgramCall::apart). They may arrive later.
 absl::StatusOr<ProgramCall> BindApart(const ProgramRequest& request,
                                       absl::Span<const uint64_t> payload_bytes,
                                       absl::Span<const std::shared_ptr<ResidentTensor>> apart,

@@ -60,6 +60,21 @@ void ProgramRun::BeginCapture() {
   captured_->workspace_bytes = workspace_bytes_;
 }
 
+// A launch reads them where they are. A captured run reads them in its own memory.
+absl::Status ProgramRun::CopyPayloadsApart() {
+  if (captured_ == nullptr) return absl::OkStatus();
+  for (size_t i = 0; i < bound_.apart.size(); ++i) {
+    const uint64_t bytes = program_.payload_sizes[i];
+    if (bytes == 0) continue;
+    OPSERVE_RETURN_IF_ERROR(
+        AclCallStatus(acl_, "aclrtMemcpyAsync",
+                      acl_.aclrtMemcpyAsync(At(plan().payloads[i]), bytes,
+                                            bound_.apart[i]->content->memory.data(), bytes,
+                                            ACL_MEMCPY_DEVICE_TO_DEVICE, stream_)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ProgramRun::Start() {
   if (captured_ != nullptr) {
     OPSERVE_ASSIGN_OR_RETURN(const bool is_queued, Replay());

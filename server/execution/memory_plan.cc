@@ -52,6 +52,7 @@ MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload
   const auto count = static_cast<uint32_t>(program.invocations.size());
   const auto note_reader = [&](const BoundInput& input, uint32_t now) {
     if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
+      if (payload_bytes.empty()) return;  // they lie apart
       last_reader[payload->payload] = std::max(last_reader[payload->payload], now);
     } else if (const auto* shared = std::get_if<SharedSource>(&input.source)) {
       std::optional<uint32_t>& last = last_window_reader[shared->window];

@@ -30,13 +30,13 @@ struct MemoryPlan {
   uint64_t total_bytes = 0;
 };
 
-// `payload_bytes`: by payload. `workspace_bytes`: by invocation. `copied_windows`: the windows of
-// shared memory that the device cannot use in place, by position; the others take no memory, as
-// inputs and as outputs; neither do outputs that stay on the device, unless `stages_kept`: then
-// those that are not worked in have a place to the end. A payload, the literals or a
-// window live from the start to their last reader; an output from its invocation to its last
-// reader, or to the end if it is a result; a workspace, and a copy that makes a view contiguous,
-// during its invocation.
+// `payload_bytes`: by payload; none, if they lie apart. `workspace_bytes`: by invocation.
+// `copied_windows`: the windows of shared memory that the device cannot use in place, by position;
+// the others take no memory, as inputs and as outputs; neither do outputs that stay on the device,
+// unless `stages_kept`: then those that are not worked in have a place to the end. A payload, the
+// literals or a window live from the start to their last reader; an output from its invocation to
+// its last reader, or to the end if it is a result; a workspace, and a copy that makes a view
+// contiguous, during its invocation.
 MemoryPlan PlanMemory(const Program& program, absl::Span<const uint64_t> payload_bytes,
                       absl::Span<const uint64_t> workspace_bytes,
                       const std::vector<bool>& copied_windows = {}, bool stages_kept = false);

@@ -98,7 +98,11 @@ absl::Status ProgramCall::CheckOneDevice() const {
         absl::StrCat("a resident tensor of the request is on device ", resident.tensor->device,
                      ", another one on device ", *device(), "; upload them to one device"));
   }
-  return absl::OkStatus();
+  if (apart.empty() || apart.front()->device == *device()) return absl::OkStatus();
+  return MakeError(Reason::kDeviceUnavailable,
+                   absl::StrCat("the payloads came to device ", apart.front()->device,
+                                ", which the request's resident tensors have left for device ",
+                                *device(), " meanwhile"));
 }
 
 const LoadedOperator* Program::MissingOn(int32_t device) const {

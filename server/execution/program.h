@@ -179,7 +179,7 @@ absl::Status JudgeCall(absl::Span<const bool> wanted,
 
 struct Program {
   // Computes the facts below from the parts above them, which do not change after it.
-  // `payload_sizes`: bytes of each payload of the message.
+  // `payload_sizes`: bytes of each payload of the message; none, if they lie apart.
   void ComputeFacts(absl::Span<const uint64_t> payload_sizes);
 
   // Whether running it twice is not the same as running it once.
@@ -236,15 +236,17 @@ struct Program {
 
 // One run of a program: the parts that differ from one request to the next.
 struct ProgramCall {
-  // The only device it can run on: where resident tensors are that it uses or keeps. Those that it
-  // uses are claimed (TensorClaims).
+  // The only device it can run on: where resident tensors are that it uses or keeps, and payloads
+  // that lie apart. Tensors that it uses are claimed (TensorClaims).
   std::optional<int32_t> device() const {
     if (!residents.empty()) return residents.front().tensor->device;
+    if (!apart.empty()) return apart.front()->device;
     if (!kept.empty()) return kept.front()->device;
     return std::nullopt;
   }
   // kFailedPrecondition: the resident tensors that it uses, which are claimed, are on different
-  // devices.
+  // devices. kUnavailable (reason "device_unavailable"): its payloads came to another device, from
+  // which the tensors have moved since.
   absl::Status CheckOneDevice() const;
   // Page-locked memory, in whole blocks: for results that travel, and windows that are not mapped.
   uint64_t PinnedBytes() const;
@@ -257,6 +259,9 @@ struct ProgramCall {
 
   std::shared_ptr<const Program> program;
   std::vector<BoundResident> residents;  // by position in Program::residents
+  // Payloads that came ahead of the run, into device memory of their own; by payload, or none: they
+  // are in the message.
+  std::vector<std::shared_ptr<ResidentTensor>> apart;
   // By position in Program::kept: the new tensor or, of a replaced one, its coming content. Set
   // before the run.
   std::vector<std::shared_ptr<ResidentTensor>> kept;

@@ -114,6 +114,12 @@ absl::Status ProgramRun::CheckResidents() const {
                                     *resident.version));
     }
   }
+  for (const std::shared_ptr<ResidentTensor>& payload : bound_.apart) {
+    if (payload->device_generation != context_.lane.device().generation()) {
+      return MakeError(Reason::kDeviceUnavailable,
+                       "the device was reset since the payloads of the request came");
+    }
+  }
   // These were booked before the reset, and belong to a device that lost its contents.
   for (const std::shared_ptr<ResidentTensor>& kept : bound_.kept) {
     if (kept->device_generation != context_.lane.device().generation()) {
@@ -299,6 +305,7 @@ absl::Status ProgramRun::CopyInputs() {
   const Extent extent = PayloadExtent();
   OPSERVE_RETURN_IF_ERROR(FitsStaging(extent) ? CopyPayloadsFromStaging(extent)
                                               : CopyPayloadsDirectly());
+  OPSERVE_RETURN_IF_ERROR(CopyPayloadsApart());
   OPSERVE_RETURN_IF_ERROR(CopyLiterals());
   for (size_t i = 0; i < windows_.size(); ++i) {
     OPSERVE_ASSIGN_OR_RETURN(const uint64_t bytes, windows_[i].CopyToDevice(MemoryOfWindow(i)));
@@ -448,6 +455,9 @@ void* ProgramRun::MemoryOfWindow(size_t window) const {
 
 void* ProgramRun::AddressOf(const BoundInput& input) const {
   if (const auto* payload = std::get_if<PayloadSource>(&input.source)) {
+    if (!bound_.apart.empty() && captured_ == nullptr) {
+      return bound_.apart[payload->payload]->content->memory.data();
+    }
     return At(plan().payloads[payload->payload]);
   }
   if (const auto* resident = std::get_if<ResidentSource>(&input.source)) {
@@ -532,10 +542,13 @@ void ProgramRun::Conclude() {
                         "the device ceased to serve before the results had left it");
   }
   if (context_.captured != nullptr) GiveCapturedRunBack(is_idle);
-  // Resident tensors are in no stream's order, and free as soon as nobody has them. Work that could
-  // not be stopped may yet read and write them.
+  // Resident tensors and payloads that lie apart are in no stream's order, and free as soon as
+  // nobody has them. Work that could not be stopped may yet read and write them.
   for (const BoundResident& resident : bound_.residents) {
     if (!is_idle) device.memory().JoinStream(resident.tensor->content->memory, stream_);
+  }
+  for (const std::shared_ptr<ResidentTensor>& payload : bound_.apart) {
+    if (!is_idle) device.memory().JoinStream(payload->content->memory, stream_);
   }
   // These are used without an order from here on, so they leave before the stream's blocks do.
   if (is_idle && status_.ok()) {

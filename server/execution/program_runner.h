@@ -95,7 +95,7 @@ class ProgramRun {
 
  private:
   // Of Queue, in this order.
-  absl::Status CheckResidents() const;
+  absl::Status CheckResidents() const;  // and payloads that lie apart, and kept tensors
   absl::Status FindPlans();
   // Those of copies; raises the workspaces of the invocations that they are made for.
   absl::Status FindCopyPlans();
@@ -163,6 +163,7 @@ class ProgramRun {
   }
   absl::Status CopyPayloadsFromStaging(const Extent& extent);
   absl::Status CopyPayloadsDirectly();
+  absl::Status CopyPayloadsApart();
   absl::Status CopyLiterals();
   absl::Status CopyToDevice(absl::string_view bytes, void* to);
   absl::Status Launch(uint32_t index, aclrtStream stream);

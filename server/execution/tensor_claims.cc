@@ -75,6 +75,9 @@ void TensorClaims::Release(Ticket ticket) {
   Ended ended;
   {
     absl::MutexLock lock(&mutex_);
+    const auto holder = holders_.find(ticket);
+    if (holder == holders_.end()) return;
+    if (holder->second.on_end != nullptr) --waiting_;
     Remove(ticket, &ended);
   }
   Call(std::move(ended));

@@ -54,7 +54,8 @@ class TensorClaims {
   bool ClaimAhead(Ticket ticket, absl::Span<const ResidentTensor* const> tensors, OnEnd on_end)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gives the tensors up, if the ticket has any; calls `on_end` of those whose turn it is.
+  // Gives the tensors up, or the place among those that wait, if the ticket has any; calls `on_end`
+  // of those whose turn it is.
   void Release(Ticket ticket) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends a wait. False: it is over, or there was none, and nothing has changed.

@@ -10,8 +10,6 @@
 namespace opserve::server {
 namespace {
 
-// As many tensors as a list may have (catalog::kMaxListLength).
-constexpr size_t kMaxPayloads = 4096;
 // More parts than any request has beside its payloads.
 constexpr size_t kMaxHeaderFields = 65536;
 
@@ -25,7 +23,7 @@ absl::StatusOr<codec::PayloadMessage> SplitMessage(codec::Slices&& message,
                                                    uint64_t max_header_bytes,
                                                    uint32_t payloads_field) {
   absl::StatusOr<codec::PayloadMessage> split =
-      codec::PayloadMessage::Split(std::move(message), kMaxPayloads, payloads_field);
+      codec::PayloadMessage::Split(std::move(message), codec::kMaxPayloads, payloads_field);
   if (!split.ok()) return Malformed(split.status());
   OPSERVE_RETURN_IF_ERROR(CheckHeaderBytes(split->header().size(), max_header_bytes));
   if (split->header_fields() > kMaxHeaderFields) {

@@ -108,6 +108,7 @@ absl::Status BindWith(const RequestContext& context, const RequestInput& input,
   if (input.asked.prepared) {
     OPSERVE_ASSIGN_OR_RETURN(
         *bound, BindPrepared(context, input, payload_bytes, find_resident, find_region));
+    bound->apart.assign(apart.begin(), apart.end());
     return absl::OkStatus();
   }
   OPSERVE_ASSIGN_OR_RETURN(*bound,
@@ -162,11 +163,6 @@ absl::Status BindAnnounced(const RequestContext& context, const RequestInput& in
                            absl::Span<const uint64_t> payload_bytes,
                            absl::Span<const std::shared_ptr<ResidentTensor>> apart,
                            ProgramCall* bound) {
-  if (input.asked.prepared || input.asked.is_repeatable()) {
-    return InvalidCall("", "",
-                       "a request with a prepared program, an identity or an idempotency_key "
-                       "cannot be announced");
-  }
   OPSERVE_RETURN_IF_ERROR(CheckMayCall(input));
   return BindWith(context, input, payload_bytes, apart, bound);
 }

@@ -4,26 +4,21 @@
 
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
-#include "server/request/admission.h"
 #include "server/request/idempotency_cache.h"
-#include "server/request/request_digest.h"
 
 namespace opserve::server {
 
-void KeyedCaller::Start(std::unique_ptr<Request> request, const RequestInput& input) {
-  RequestContext& context = request->context_;
-  IdempotencyCache& cache = *context.idempotency;
-  const GivenRequest& asked = input.asked;
-  IdempotencyCache::Repeatable repeatable{.tenant = input.tenant->id(),
-                                          .weight = input.tenant->config()->weight};
-  if (asked.identity) {
-    repeatable.identity = asked.identity;
-  } else {
-    repeatable.key = std::string(asked.idempotency_key);
-    repeatable.digest = DigestOf(asked.fields, request->message_.payloads());
-  }
+IdempotencyCache::Repeatable KeyedCaller::RepeatableOf(const RequestInput& input) {
+  return {.tenant = input.tenant->id(),
+          .weight = input.tenant->config()->weight,
+          .key = std::string(input.asked.idempotency_key),
+          .identity = input.asked.identity};
+}
+
+std::unique_ptr<Request> KeyedCaller::Enter(std::unique_ptr<Request> request,
+                                            IdempotencyCache::Repeatable repeatable) {
+  IdempotencyCache& cache = *request->context_.idempotency;
   request->end_.clock.Book(Stage::kValidate);
-  request->end_.op = OperatorOf(context, asked);
   const std::shared_ptr<CallState> call = request->call();
   auto run_call = std::make_shared<CallState>(call->deadline());
   const std::shared_ptr<KeyedCaller> caller(
@@ -40,23 +35,29 @@ void KeyedCaller::Start(std::unique_ptr<Request> request, const RequestInput& in
                              "the request has run, but there was no room to remember its results");
     }
     caller->Tell(end);
-    return;
+    return nullptr;
   }
   caller->makes_the_run_ = begun->is_first;
   const auto leave = [&cache, caller, place = begun->place, call = call.get()] {
     if (cache.Leave(place)) caller->TellLeft(call->Check());
   };
   if (!call->OnCancel(leave)) leave();
-  if (!begun->is_first) return;
+  if (!begun->is_first) return nullptr;
   const uint64_t run = begun->place.run;
   request->set_call(std::move(run_call));
   request->shared_run_ = run;
   request->on_end_ = [&cache, run](const RequestEnd& end) { cache.End(run, end, absl::Now()); };
-  Request::BindAndSubmit(std::move(request), input);
+  return request;
 }
 
 void KeyedCaller::Tell(const RequestEnd& run) {
   own_.status = run.status;
+  // Only a run whose payloads have not come ends with its first caller.
+  if (!makes_the_run_ && absl::IsCancelled(run.status)) {
+    own_.status = absl::UnavailableError(
+        "the client that sent the request's payloads has left before they were complete; send it "
+        "again");
+  }
   own_.answer = run.answer;
   if (makes_the_run_) {
     own_.details = run.details;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "server/request/idempotency_cache.h"
 #include "server/request/request.h"
 #include "server/request/request_end.h"
 #include "server/request/request_input.h"
@@ -13,10 +14,14 @@ namespace opserve::server {
 // Used by one thread at a time: the one that starts it, then the one that ends it.
 class KeyedCaller {
  public:
-  // Finds the run or the answer of an equal request, or makes `request` the run, which has a call
-  // state of its own, with the deadline of this caller: it goes on as long as anybody waits for it.
-  // As Request::Start, of a request that was let in.
-  static void Start(std::unique_ptr<Request> request, const RequestInput& input);
+  // By which the request is known. With an idempotency key it has no digest yet.
+  static IdempotencyCache::Repeatable RepeatableOf(const RequestInput& input);
+
+  // Finds the run or the answer of an equal request: null, and the caller is told, now or when that
+  // run ends. Otherwise gives `request` back, which is the run and has a call state of its own,
+  // with the deadline of this caller: it goes on as long as anybody waits for it.
+  static std::unique_ptr<Request> Enter(std::unique_ptr<Request> request,
+                                        IdempotencyCache::Repeatable repeatable);
 
  private:
   KeyedCaller(RequestEnd own, OnRequestEnd on_end)

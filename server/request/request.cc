@@ -12,6 +12,7 @@
 #include "server/request/admission.h"
 #include "server/request/keyed_caller.h"
 #include "server/request/request_details.h"
+#include "server/request/request_digest.h"
 #include "server/scheduling/retry_pushback.h"
 #include "server/scheduling/run_costs.h"
 
@@ -72,36 +73,15 @@ void Request::Start(RequestContext& context, RequestInput input, OnRequestEnd on
   std::unique_ptr<Request> request = HandOver(context, input, std::move(on_end));
   if (request == nullptr) return;
   if (input.asked.is_repeatable()) {
-    KeyedCaller::Start(std::move(request), input);
-  } else {
-    BindAndSubmit(std::move(request), input);
+    IdempotencyCache::Repeatable repeatable = KeyedCaller::RepeatableOf(input);
+    if (!input.asked.identity) {
+      repeatable.digest = DigestOf(input.asked.fields, request->message_.payloads());
+    }
+    request->end_.op = OperatorOf(context, input.asked);
+    request = KeyedCaller::Enter(std::move(request), std::move(repeatable));
+    if (request == nullptr) return;
   }
-}
-
-std::unique_ptr<Request> Request::Admit(RequestContext& context, RequestInput input,
-                                        absl::Span<const uint64_t> payload_bytes,
-                                        absl::Span<const std::shared_ptr<ResidentTensor>> apart,
-                                        OnRequestEnd on_end) {
-  std::unique_ptr<Request> request = HandOver(context, input, std::move(on_end));
-  if (request == nullptr) return nullptr;
-  const absl::Status status = BindAnnounced(context, input, payload_bytes, apart, &request->bound_);
-  if (!status.ok()) {
-    request->end_.clock.Book(Stage::kRead);
-    request->End(OperatorOf(context, input.asked), status);
-    return nullptr;
-  }
-  request->WasBound(input);
-  return request;
-}
-
-void Request::StartAdmitted(std::unique_ptr<Request> request) {
-  request->end_.clock.Book(Stage::kRead);
-  Submit(std::move(request));
-}
-
-void Request::RefuseAdmitted(std::unique_ptr<Request> request, const absl::Status& status) {
-  request->end_.clock.Book(Stage::kRead);
-  request->End(request->end_.op, status);
+  BindAndSubmit(std::move(request), input);
 }
 
 void Request::BindAndSubmit(std::unique_ptr<Request> request, const RequestInput& input) {
@@ -119,14 +99,16 @@ void Request::WasBound(const RequestInput& input) {
   has_known_results_ = input.knows_results || bound_.program == input.known;
   end_.op = OperatorOf(program());
   is_checked_ = context_.shadow_checks->Draw();
-  if (input.held_limit != nullptr && MayHoldResults()) held_place_ = input.held_limit->TryTake();
+  if (input.held_limit != nullptr && !input.asked.is_repeatable() && MayHoldResults()) {
+    held_place_ = input.held_limit->TryTake();
+  }
 }
 
-void Request::Submit(std::unique_ptr<Request> request) {
+void Request::Submit(std::unique_ptr<Request> request, EarlyClaim* claim) {
   Request& self = *request;
   absl::Status status = self.Prepare();
   if (!status.ok()) return self.End(self.end_.op, status);
-  if (self.uses_residents()) return SubmitInTurn(std::move(request));
+  if (!self.bound_.residents.empty()) return SubmitInTurn(std::move(request), claim);
   std::unique_ptr<LaneTask> task = std::move(request);
   status = self.context_.scheduler->Submit(&task);
   if (!status.ok()) self.End(self.end_.op, status);
@@ -177,24 +159,31 @@ absl::Status Request::ReserveMemoryOfAnswer() {
 }
 
 bool Request::MayHoldResults() const {
-  // Copied when the run ends: results that others will want, too; those of a captured run, whose
-  // memory is for its replays; and those of a run that changes tensors, which could not be repeated
-  // if the device broke while they leave.
+  // Copied when the run ends: those of a captured run, whose memory is for its replays; and those
+  // of a run that changes tensors, which could not be repeated if the device broke while they
+  // leave.
   const Program& program = this->program();
   return program.result_bytes >= kLeastHeldBytes && program.windows.empty() && !is_checked_ &&
-         !shared_run_ && !program.is_capturable && !program.has_effects();
+         !program.is_capturable && !program.has_effects();
 }
 
-void Request::SubmitInTurn(std::unique_ptr<Request> request) {
+std::vector<TensorClaims::Wish> Request::Wishes() const {
+  std::vector<TensorClaims::Wish> wishes;
+  for (size_t i = 0; i < bound_.residents.size(); ++i) {
+    wishes.push_back({bound_.residents[i].tensor.get(), program().residents[i].is_alone()});
+  }
+  return wishes;
+}
+
+void Request::SubmitInTurn(std::unique_ptr<Request> request, EarlyClaim* claim) {
   Request& self = *request;
   TensorClaims& claims = self.context_.residents->claims();
   std::vector<TensorClaims::Wish> wishes;
-  for (size_t i = 0; i < self.bound_.residents.size(); ++i) {
-    wishes.push_back(
-        {self.bound_.residents[i].tensor.get(), self.program().residents[i].is_alone()});
+  if (claim == nullptr) {
+    wishes = self.Wishes();
+    self.ticket_ = claims.NewTicket();
   }
-  const TensorClaims::Ticket ticket = claims.NewTicket();
-  self.ticket_ = ticket;
+  const TensorClaims::Ticket ticket = self.ticket_;
   const auto submit = [&self](std::unique_ptr<LaneTask>* task) {
     const absl::Status status = self.BookEffects();
     return status.ok() ? self.context_.scheduler->Submit(task) : status;
@@ -214,7 +203,10 @@ void Request::SubmitInTurn(std::unique_ptr<Request> request) {
         outcome == TensorClaims::Outcome::kExpired ? call->Check() : submit(waiting.get());
     if (!status.ok()) refuse(status);
   };
-  if (claims.Claim(ticket, wishes, call->deadline(), on_end)) {
+  // A caller that leaves may have ended the request by now, if it was claimed before.
+  const bool has_turn = claim != nullptr ? claim->Await(on_end)
+                                         : claims.Claim(ticket, wishes, call->deadline(), on_end);
+  if (has_turn) {
     const absl::Status status = submit(waiting.get());
     if (!status.ok()) self.End(self.end_.op, status);
     // The call refers to the task through `leave`, as the task refers to the call.
@@ -344,8 +336,8 @@ void Request::ReleaseClaim() {
 void Request::End(int op, const absl::Status& status) {
   // Nothing stays booked: a repetition may follow the answer at once.
   effects_.reset();
-  bound_ = ProgramCall();
   ReleaseClaim();
+  bound_ = ProgramCall();
   end_.op = op;
   end_.status = status;
   end_.clock.Book(Stage::kValidate);

@@ -5,12 +5,14 @@
 #include <memory>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "proto/codec/payloads.h"
+#include "server/execution/early_claim.h"
 #include "server/execution/program.h"
 #include "server/execution/program_runner.h"
 #include "server/execution/tensor_claims.h"
@@ -23,7 +25,7 @@
 
 namespace opserve::server {
 
-// Admitted and bound while it is handed over, submitted as a task of a device's queue, answered
+// Let in and bound while it is handed over, submitted as a task of a device's queue, answered
 // when that ends. Used by one thread at a time. `context` outlives the last end.
 class Request final : public LaneTask {
  public:
@@ -35,17 +37,6 @@ class Request final : public LaneTask {
   // After it nothing of the request is in use, unless its run goes on for others with its key.
   static void Start(RequestContext& context, RequestInput input, OnRequestEnd on_end);
 
-  // The same in two steps, of a request whose payloads follow its header. Admit lets it in and
-  // binds it to `apart`, into which they are to be brought (BindApart); null, if it calls on_end
-  // with the reason. StartAdmitted or RefuseAdmitted, whichever comes, is called once after it.
-  // Neither idempotency keys nor prepared programs: kInvalidArgument.
-  static std::unique_ptr<Request> Admit(RequestContext& context, RequestInput input,
-                                        absl::Span<const uint64_t> payload_bytes,
-                                        absl::Span<const std::shared_ptr<ResidentTensor>> apart,
-                                        OnRequestEnd on_end);
-  static void StartAdmitted(std::unique_ptr<Request> request);
-  static void RefuseAdmitted(std::unique_ptr<Request> request, const absl::Status& status);
-
   ~Request() override;
 
   const ProgramCall& bound() const { return bound_; }
@@ -53,7 +44,9 @@ class Request final : public LaneTask {
   const LoadedOperator* MissingOn(int32_t device) const override {
     return program().MissingOn(device);
   }
-  bool uses_residents() const override { return !program().residents.empty(); }
+  bool uses_residents() const override {
+    return !bound_.residents.empty() || !bound_.apart.empty();
+  }
   bool is_prompt() const override { return is_prompt_; }
   bool Queue(LaneContext& lane) override;
   bool IsOver() const override { return std::get<ProgramRun>(run_).IsOver(); }
@@ -63,6 +56,7 @@ class Request final : public LaneTask {
   void Refuse(const absl::Status& status) override;
 
  private:
+  friend class AdmittedRequest;
   friend class KeyedCaller;
 
   Request(RequestContext& context, RequestInput& input, OnRequestEnd on_end);
@@ -72,10 +66,11 @@ class Request final : public LaneTask {
                                            OnRequestEnd on_end);
   // Binds the request and submits it, or ends it. `input`: that of the hand-over.
   static void BindAndSubmit(std::unique_ptr<Request> request, const RequestInput& input);
-  static void Submit(std::unique_ptr<Request> request);
+  // `claim`: of its resident tensors, if they were claimed before; else null.
+  static void Submit(std::unique_ptr<Request> request, EarlyClaim* claim = nullptr);
   // Hands it to a device when its turn with the program's resident tensors comes. Only from then on
   // they stay where they are, so only then it is known where it runs.
-  static void SubmitInTurn(std::unique_ptr<Request> request);
+  static void SubmitInTurn(std::unique_ptr<Request> request, EarlyClaim* claim);
 
   // It has bound_ now.
   void WasBound(const RequestInput& input);
@@ -86,6 +81,8 @@ class Request final : public LaneTask {
   absl::Status ReserveMemoryOfAnswer();
   // Whether its results may leave from the device, part by part.
   bool MayHoldResults() const;
+  // Of its resident tensors.
+  std::vector<TensorClaims::Wish> Wishes() const;
   void ReleaseClaim();
 
   // Of the following, each is the last that happens to a request: the caller is told.

@@ -1,51 +1,45 @@
 #include "server/request/request_digest.h"
 
-#include <openssl/evp.h>
-
-#include <memory>
 #include <new>
 
-#include "absl/strings/string_view.h"
+#include "absl/container/inlined_vector.h"
 
 namespace opserve::server {
-namespace {
 
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    if (context_ == nullptr) throw std::bad_alloc();
-    EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
-  }
+RequestDigester::RequestDigester(absl::string_view fields, absl::Span<const uint64_t> payload_bytes)
+    : context_(EVP_MD_CTX_new()) {
+  if (context_ == nullptr) throw std::bad_alloc();
+  EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
+  // Lengths stand in front, so that no bytes can move from one part to the next.
+  AddNumber(fields.size());
+  Add(fields);
+  AddNumber(payload_bytes.size());
+  for (const uint64_t bytes : payload_bytes) AddNumber(bytes);
+}
 
-  void Add(const void* data, size_t bytes) { EVP_DigestUpdate(context_.get(), data, bytes); }
-  // In front of parts of varying length, so that no bytes can move from one part to the next.
-  void AddLength(uint64_t length) { Add(&length, sizeof(length)); }
+void RequestDigester::Add(absl::string_view bytes) {
+  EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
+}
 
-  RequestDigest Finish() {
-    RequestDigest digest;
-    EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
-    return digest;
-  }
+void RequestDigester::AddNumber(uint64_t number) {
+  EVP_DigestUpdate(context_.get(), &number, sizeof(number));
+}
 
- private:
-  struct Deleter {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Deleter> context_;
-};
-
-}  // namespace
+RequestDigest RequestDigester::Finish() {
+  RequestDigest digest;
+  EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
+  return digest;
+}
 
 RequestDigest DigestOf(absl::string_view fields, absl::Span<const codec::Payload> payloads) {
-  Sha256 sha;
-  sha.AddLength(fields.size());
-  sha.Add(fields.data(), fields.size());
+  absl::InlinedVector<uint64_t, 8> payload_bytes;
+  for (const codec::Payload& payload : payloads) payload_bytes.push_back(payload.size);
+  RequestDigester digester(fields, payload_bytes);
+  // Only the bytes count, and not the pieces in which they came.
   for (const codec::Payload& payload : payloads) {
-    // Only the bytes count, and not the pieces in which they came.
-    sha.AddLength(payload.size);
-    for (absl::string_view piece : payload.pieces) sha.Add(piece.data(), piece.size());
+    for (const absl::string_view piece : payload.pieces) digester.Add(piece);
   }
-  return sha.Finish();
+  return digester.Finish();
 }
 
 }  // namespace opserve::server

@@ -18,7 +18,8 @@ absl::StatusOr<DeviceService*> ChooseDevice(const Scheduler& scheduler,
                                             const ProgramCall& bound) {
   const Program& program = *bound.program;
   // Kept tensors have no place yet.
-  const std::optional<int32_t> device = bound.residents.empty() ? std::nullopt : bound.device();
+  const bool has_place = !bound.residents.empty() || !bound.apart.empty();
+  const std::optional<int32_t> device = has_place ? bound.device() : std::nullopt;
   DeviceService* service =
       device ? scheduler.Find(*device)
              : scheduler.BestForTensors(residents, tenant, program.kept_bytes, &program);

@@ -25,8 +25,9 @@ constexpr absl::Duration kQueuePatience = absl::Seconds(1);
 constexpr absl::Duration kMemoryPatience = absl::Seconds(1);
 
 // False if its memory, on a device or of the client, may have changed since the first run.
-bool CanBeRepeated(const Program& program) {
-  return program.residents.empty() && program.windows.empty() && !program.has_effects();
+bool CanBeRepeated(const ProgramCall& call) {
+  return call.residents.empty() && call.apart.empty() && call.windows.empty() &&
+         !call.program->has_effects();
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ void ShadowChecks::Check(Answered request) {
   absl::MutexLock lock(&mutex_);
   if (is_stopped_) return;
   const DeviceService* other =
-      CanBeRepeated(program) ? scheduler_.IdleDevice(request.device, program) : nullptr;
+      CanBeRepeated(request.program) ? scheduler_.IdleDevice(request.device, program) : nullptr;
   // One check at a time: the exchange comes last, so that a refusal does not hold it.
   if (other == nullptr || is_checking_.exchange(true)) {
     Count(op, Result::kSkipped);

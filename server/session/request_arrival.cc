@@ -25,12 +25,10 @@ uint64_t Sum(const codec::PayloadSizes& sizes) {
 }  // namespace
 
 RequestArrival::RequestArrival(SessionContext& context, grpc::CompletionQueue* queue,
-                               uint32_t tenant, std::shared_ptr<CallState> call,
-                               codec::PayloadSizes sizes, Receiver receiver)
+                               uint32_t tenant, codec::PayloadSizes sizes, Receiver receiver)
     : context_(context),
       queue_(queue),
       tenant_(tenant),
-      call_(std::move(call)),
       sizes_(std::move(sizes)),
       receiver_(std::move(receiver)),
       total_bytes_(Sum(sizes_)),
@@ -48,15 +46,12 @@ RequestArrival::RequestArrival(SessionContext& context, grpc::CompletionQueue* q
   }
 }
 
-absl::Status RequestArrival::Begin(const ProgramCall& bound) {
-  DeviceService* device = nullptr;
-  // Other resident tensors of the request come behind the payloads.
-  if (bound.residents.size() > tensors_.size()) {
-    device = context_.scheduler->Find(bound.residents[tensors_.size()].tensor->device);
-  } else {
-    device = context_.scheduler->BestForTensors(*context_.residents, tenant_, total_bytes_,
-                                                bound.program.get());
-  }
+absl::Status RequestArrival::Begin(const ProgramCall& bound, std::shared_ptr<CallState> call) {
+  call_ = std::move(call);
+  DeviceService* const device =
+      bound.residents.empty() ? context_.scheduler->BestForTensors(
+                                    *context_.residents, tenant_, total_bytes_, bound.program.get())
+                              : context_.scheduler->Find(bound.residents.front().tensor->device);
   if (device == nullptr) return MakeError(Reason::kDeviceUnavailable, "no device is ready");
   const uint64_t program_bytes = bound.program->memory_plan.total_bytes;
   DeviceQueue& queue = device->queue();

@@ -43,17 +43,17 @@ class RequestArrival {
   };
 
   RequestArrival(SessionContext& context, grpc::CompletionQueue* queue, uint32_t tenant,
-                 std::shared_ptr<CallState> call, codec::PayloadSizes sizes, Receiver receiver);
+                 codec::PayloadSizes sizes, Receiver receiver);
   RequestArrival(const RequestArrival&) = delete;
   RequestArrival& operator=(const RequestArrival&) = delete;
 
   // One for each payload, without memory yet. For BindApart.
   absl::Span<const std::shared_ptr<ResidentTensor>> tensors() const { return tensors_; }
 
-  // Chooses the device, books the memory and grants the first bytes. `over` follows, unless this
-  // fails: as DeviceQueue::TakeMemory and CheckCanEverHold; kUnavailable (reason
-  // "device_unavailable"): no device is ready.
-  absl::Status Begin(const ProgramCall& bound);
+  // Chooses the device, books the memory and grants the first bytes. `call`: of the run, which ends
+  // the arrival at its deadline. `over` follows, unless this fails: as DeviceQueue::TakeMemory and
+  // CheckCanEverHold; kUnavailable (reason "device_unavailable"): no device is ready.
+  absl::Status Begin(const ProgramCall& bound, std::shared_ptr<CallState> call);
 
   // Takes a chunk. kInvalidArgument: more than was granted, or across the end of a payload; for the
   // session to end.
@@ -82,7 +82,7 @@ class RequestArrival {
   SessionContext& context_;
   grpc::CompletionQueue* const queue_;
   const uint32_t tenant_;
-  const std::shared_ptr<CallState> call_;
+  std::shared_ptr<CallState> call_;  // since Begin
   const codec::PayloadSizes sizes_;
   const Receiver receiver_;
   const uint64_t total_bytes_;

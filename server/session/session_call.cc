@@ -17,6 +17,7 @@
 #include "server/grpc/message_bytes.h"
 #include "server/grpc/status_conversion.h"
 #include "server/native/received_request.h"
+#include "server/request/admitted_request.h"
 #include "server/request/request.h"
 #include "server/session/request_arrival.h"
 
@@ -30,7 +31,6 @@ using codec::kMaxFrames;
 // Larger requests gain nothing by a session that carries them whole, and would hold up those behind
 // them. Likewise answers, to clients that take parts.
 constexpr uint64_t kMaxRequestBytes = 1 << 20;
-constexpr size_t kMaxAnnouncedPayloads = 4096;  // as of a message
 
 absl::Status Broken(absl::string_view why) {
   return InvalidCall("", "", absl::StrCat("the session's protocol is broken: ", why), 0);
@@ -53,7 +53,7 @@ struct SessionCall::Numbered final : CallState {
 };
 
 struct SessionCall::Announced {
-  std::unique_ptr<Request> request;  // until it is started or refused
+  std::unique_ptr<AdmittedRequest> request;  // until it is started or refused
   std::optional<RequestArrival> arrival;
   bool is_cancelled = false;  // by the client, which sends no chunk after it
 };
@@ -148,7 +148,7 @@ absl::Status SessionCall::HandleHello(const codec::Frame& frame) {
   takes_parts_ = (theirs.features() & codec::kParts) != 0;
   v1::SessionHello ours;
   ours.set_version(codec::kSessionVersion);
-  ours.set_features(codec::kAnnouncements);
+  ours.set_features(codec::kAnnouncements | codec::kAnyAnnouncements);
   ours.set_build(absl::StrCat("opserved ", OPSERVE_VERSION));
   ours.set_daemon(session_.run);
   v1::SessionLimits& limits = *ours.mutable_limits();
@@ -226,7 +226,7 @@ absl::Status SessionCall::HandleAnnouncement(codec::Frame&& frame, const StageCl
   absl::StatusOr<codec::RequestStart> start = codec::ReadRequestStart(&frame.body);
   if (!start.ok()) return AsError(start.status());
   absl::StatusOr<codec::PayloadSizes> sizes =
-      codec::ReadPayloadSizes(kMaxAnnouncedPayloads, &frame.body);
+      codec::ReadPayloadSizes(codec::kMaxPayloads, &frame.body);
   if (!sizes.ok()) return AsError(sizes.status());
   OPSERVE_ASSIGN_OR_RETURN(const std::shared_ptr<Numbered> call,
                            BeginNumbered(number, start->timeout));
@@ -244,7 +244,7 @@ absl::Status SessionCall::HandleAnnouncement(codec::Frame&& frame, const StageCl
   const codec::PayloadSizes payload_bytes = *sizes;
   auto announced = std::make_unique<Announced>();
   announced->arrival.emplace(
-      session_, queue_, tenant_->id(), call, *std::move(sizes),
+      session_, queue_, tenant_->id(), *std::move(sizes),
       RequestArrival::Receiver{
           .expect_event = [this] { ExpectEvent(); },
           .event_ended = [this, number] { EndArrivalsEvent(number); },
@@ -256,18 +256,18 @@ absl::Status SessionCall::HandleAnnouncement(codec::Frame&& frame, const StageCl
   call->form = received.form();
   RequestInput input = received.ToInput(tenant_, call, clock);
   AddFacts(request_bytes, start->traceparent, &input);
-  announced->request = Request::Admit(
+  announced->request = AdmittedRequest::Admit(
       session_, std::move(input), payload_bytes, announced->arrival->tensors(),
       [this, call = call.get()](const RequestEnd& end) { AnswerRequest(*call, end); });
   if (announced->request == nullptr) return absl::OkStatus();
   Announced& kept = *announced;
   announced_[number] = std::move(announced);
   session_.sessions->RecordArrivalBegin();
-  status = kept.arrival->Begin(kept.request->bound());
+  status = kept.arrival->Begin(kept.request->bound(), kept.request->call());
   if (!status.ok()) {
     session_.sessions->RecordArrivalEnd(status);
     const std::unique_ptr<Announced> refused = std::move(announced_.extract(number).mapped());
-    Request::RefuseAdmitted(std::move(refused->request), status);
+    AdmittedRequest::Refuse(std::move(refused->request), status);
   }
   return absl::OkStatus();
 }
@@ -277,6 +277,9 @@ absl::Status SessionCall::HandleChunk(codec::Frame&& frame) {
   const auto found = announced_.find(number);
   const bool is_wanted = found != announced_.end() && !found->second->is_cancelled;
   if (is_wanted && !found->second->arrival->is_over()) {
+    for (const grpc::Slice& piece : frame.body) {
+      found->second->request->Add(codec::ViewOf(piece));
+    }
     const absl::Status status = found->second->arrival->Receive(std::move(frame.body));
     return status.ok() ? status : Broken(status.message());
   }
@@ -344,11 +347,11 @@ void SessionCall::ForEachDeparture(absl::FunctionRef<void(ResultDeparture& depar
 void SessionCall::EndArrival(uint64_t number, const absl::Status& status) {
   session_.sessions->RecordArrivalEnd(status);
   Announced& announced = *announced_.find(number)->second;
-  std::unique_ptr<Request> request = std::move(announced.request);
-  if (status.ok()) return Request::StartAdmitted(std::move(request));
+  std::unique_ptr<AdmittedRequest> request = std::move(announced.request);
+  if (status.ok()) return AdmittedRequest::Start(std::move(request));
   const uint64_t bytes = announced.arrival->bytes_on_their_way();
   if (bytes > 0 && !announced.is_cancelled) dropped_[number] = bytes;
-  Request::RefuseAdmitted(std::move(request), status);
+  AdmittedRequest::Refuse(std::move(request), status);
 }
 
 void SessionCall::EndArrivalsEvent(uint64_t number) {

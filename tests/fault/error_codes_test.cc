@@ -232,7 +232,7 @@ TEST_P(ErrorCodesTest, ADeviceThatDoesNotComeBackSaysWhatHelps) {
   EXPECT_TRUE(absl::StrContains(reason, "attempts to bring it back failed")) << reason;
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, ErrorCodesTest, BothDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, ErrorCodesTest, AllDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -15,8 +15,10 @@
 #include "opserve/v1/tensor_service.pb.h"
 #include "proto/dtypes/tensor_spec.h"
 #include "tests/integration/deposit_messages.h"
+#include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/golden_request.h"
 #include "tests/integration/http2_frames.h"
+#include "tests/integration/session_calls.h"
 #include "tests/integration/tensor_calls.h"
 
 namespace opserve::fuzz {
@@ -361,6 +363,31 @@ void AddDeposits(Seeds& seeds) {
   }
 }
 
+// Requests that are known again or that call a prepared program, announced twice, with the payloads
+// of the first.
+void AddAnnouncements(Seeds& seeds, const std::string& hello) {
+  v1::ExecuteRequest keyed = server::OnesProgram(1);
+  keyed.set_idempotency_key("key");
+  v1::ExecuteRequest numbered = server::OnesProgram(1);
+  numbered.mutable_identity()->set_client(std::string(16, 'c'));
+  numbered.mutable_identity()->set_number(1);
+  v1::ExecuteRequest prepared;
+  prepared.mutable_prepared()->set_program(std::string(32, 'p'));
+  for (const v1::ExecuteRequest& request : {keyed, numbered, prepared}) {
+    std::string frames;
+    for (const uint64_t number : {1, 2}) {
+      frames += server::AnnouncementFrame(number, request, {4, 4, 4});
+    }
+    for (int payload = 0; payload < 3; ++payload) {
+      frames += server::FrameBytes(server::kChunkFrame, 1, std::string(4, '\0'));
+    }
+    seeds.Add("sessions", absl::StrCat(hello, std::string(1, '\1'),
+                                       std::string(1, static_cast<char>(frames.size() & 0xff)),
+                                       std::string(1, static_cast<char>(frames.size() >> 8)),
+                                       frames));
+  }
+}
+
 // Each kind of frame, as a message and as what is inside it, and all of them in one.
 void AddSessions(Seeds& seeds, const fs::path& root) {
   std::string all;
@@ -394,6 +421,7 @@ void AddSessions(Seeds& seeds, const fs::path& root) {
     seeds.Add("sessions", hello + message(name));
   }
   seeds.Add("sessions", hello + message("announcement.bin") + message("chunks.bin"));
+  AddAnnouncements(seeds, hello);
 }
 
 }  // namespace

@@ -343,7 +343,7 @@ TEST(ConnectionAccessTest, AConnectionTakesOneDescriptor) {
   EXPECT_NEAR(OpenDescriptors() - before, 100, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, AccessTest, BothDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, AccessTest, AllDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

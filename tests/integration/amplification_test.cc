@@ -49,7 +49,7 @@ TEST_P(AmplificationTest, NoRequestTakesMuchMoreHostMemoryThanItBrings) {
   EXPECT_TRUE(was_refused);
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, AmplificationTest, BothDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, AmplificationTest, AllDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -16,11 +16,21 @@
 
 namespace opserve::server {
 
-enum class Door { kCall, kSession };
+// kAnnounced: in a session, with the payloads in chunks behind the request.
+enum class Door { kCall, kSession, kAnnounced };
 
 inline auto BothDoors() { return testing::Values(Door::kCall, Door::kSession); }
+inline auto AllDoors() { return testing::Values(Door::kCall, Door::kSession, Door::kAnnounced); }
 inline std::string DoorName(const testing::TestParamInfo<Door>& door) {
-  return door.param == Door::kCall ? "Call" : "Session";
+  switch (door.param) {
+    case Door::kCall:
+      return "Call";
+    case Door::kSession:
+      return "Session";
+    case Door::kAnnounced:
+      return "Announced";
+  }
+  return "";
 }
 
 // A caller with a connection of its own, and a session of its own where that is the door.
@@ -44,6 +54,9 @@ class DoorCaller {
                              absl::Duration timeout);
   grpc::Status ExecuteInSession(const v1::ExecuteRequest& request, v1::ExecuteResponse* response,
                                 absl::Duration timeout);
+  // Announces it and sends its payloads as credits come. The frame that ends it.
+  TestFrame Announce(const v1::ExecuteRequest& request, absl::Duration timeout);
+  TestFrame SendPayloads(uint64_t number, const v1::ExecuteRequest& request);
 
   const Door door_;
   const std::string token_;

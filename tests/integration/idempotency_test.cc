@@ -1,4 +1,4 @@
-// Idempotency keys as clients see them, through both doors and over streams.
+// Idempotency keys as clients see them, through all doors and over streams.
 
 #include <functional>
 #include <future>
@@ -380,7 +380,7 @@ TEST_P(IdempotencyTest, AnIdentityIsChecked) {
   EXPECT_EQ(Launches(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, IdempotencyTest, BothDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, IdempotencyTest, AllDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -127,7 +127,7 @@ TEST_P(LongProgramsTest, EndBetweenPartsWhenTheirCallerLeavesOrTheirTimeIsOver) 
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, LongProgramsTest, BothDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, LongProgramsTest, AllDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

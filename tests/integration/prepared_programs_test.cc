@@ -435,7 +435,7 @@ TEST_P(PreparedProgramsTest, CallersPrepareRunAndReleaseAtOnce) {
                 programs.count(PreparedPrograms::kExpired));
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, PreparedProgramsTest, BothDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, PreparedProgramsTest, AllDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -434,7 +434,7 @@ TEST_P(ProgramsTest, MistakesAreNamed) {
   EXPECT_THAT(Download(handle), ElementsAre(1, 2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, ProgramsTest, BothDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, ProgramsTest, AllDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server

@@ -13,7 +13,7 @@ SECONDS = 30
 BY_CALL = b"by a call"
 
 
-def hello(daemon="", version=1, features=1, max_requests=64, max_request_bytes=1 << 20):
+def hello(daemon="", version=1, features=5, max_requests=64, max_request_bytes=1 << 20):
     limits = {
         "max_requests": max_requests,
         "max_request_bytes": max_request_bytes,

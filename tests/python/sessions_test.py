@@ -557,7 +557,9 @@ def test_a_client_that_is_gone_leaves_no_session(open_session, played, kind):
 
 MOST_CHUNK = 256 << 10
 PAYLOADS = [b"a" * 1_000_000, b"", b"b" * 300_000]
-LARGE = _frame.Message(messages.ExecuteRequest(want_receipt=True), PAYLOADS, None)
+LARGE = _frame.Message(
+    messages.ExecuteRequest(want_receipt=True).SerializeToString(), PAYLOADS, None, is_plain=True
+)
 
 
 def credit(number, amount):
@@ -665,23 +667,63 @@ def test_a_large_request_that_was_not_started_is_announced_to_the_next_session(
     assert call.result(SECONDS) == b"answer"
 
 
-@pytest.mark.parametrize(
-    "request_fields",
-    [{"idempotency_key": "key"}, {"identity": {"number": 1}}],
-    ids=["idempotency key", "identity"],
+SPECIAL = pytest.mark.parametrize(
+    "fields",
+    [
+        {"idempotency_key": "key"},
+        {"identity": {"number": 1}},
+        {"prepared": {"program": b"p"}},
+    ],
+    ids=["idempotency key", "identity", "prepared program"],
 )
-def test_large_requests_that_cannot_be_announced_are_calls(connect, open_session, request_fields):
-    client = connect()
-    open_session(client)
-    message = _frame.Message(messages.ExecuteRequest(**request_fields), PAYLOADS, None)
-    assert execute(client, message) == BY_CALL
 
 
-def test_a_large_request_of_a_prepared_program_is_a_call(connect, open_session):
+def large(fields):
+    header = messages.ExecuteRequest(**fields)
+    return _frame.Message(header.SerializeToString(), PAYLOADS, None, is_plain=False)
+
+
+@SPECIAL
+def test_large_requests_of_any_kind_are_announced(connect, open_session, threads, fields):
+    client = connect()
+    peer = open_session(client)
+    call = threads.submit(execute, client, large(fields))
+    frame = peer.next(ANNOUNCEMENT)
+    sizes = body_of(frame)[: 4 + 8 * len(PAYLOADS)]
+    header = messages.ExecuteRequest.FromString(body_of(frame)[len(sizes) :])
+    assert header == messages.ExecuteRequest(**fields)
+    peer.say(credit(frame.number, 1 << 30))
+    assert b"".join(chunks(peer, frame.number, 1_300_000)) == b"".join(PAYLOADS)
+    peer.say(Frame(ANSWER, frame.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+@SPECIAL
+def test_to_a_daemon_that_announces_no_such_requests_they_are_calls(
+    played, connect, open_session, fields
+):
+    played.hellos = [hello(features=1)]
     client = connect()
     open_session(client)
-    header = messages.ExecuteRequest(prepared={"program": b"p"})
-    assert execute(client, bytes(_frame.Message(header, PAYLOADS, None))) == BY_CALL
+    assert execute(client, large(fields)) == BY_CALL
+
+
+def test_a_large_run_of_a_prepared_program_goes_through_the_session(start_daemon):
+    daemon = start_daemon("--metrics_listen=127.0.0.1:0")
+    program = opserve.Program()
+    x = program.input("float32", (1 << 19,))
+    w = program.input("float32", (1 << 19,))
+    state = np.zeros(1 << 19, "f4")
+    with opserve.Client(daemon.target) as client:
+        client.l1_loss_backward(ONES[:1, :1], ONES[:1, :1], ONES[:1, :1])  # opens the session
+        held = client.upload(state)
+        step = client.prepare(program, [program.replace(w, program.add(w, program.mul(x, x)))])
+        for number in range(1, 6):
+            batch = np.full(1 << 19, number, "f4")
+            step(batch, held)
+            state += batch * batch
+        np.testing.assert_array_equal(client.download(held), state)
+    assert Watcher(daemon).value('opserve_session_arrivals_total{result="arrived"}') == 5
 
 
 def test_large_requests_to_a_daemon_without_announcements_are_calls(played, connect, open_session):

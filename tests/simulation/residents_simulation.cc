@@ -70,6 +70,7 @@ struct ResidentsSimulation::Job {
   uint64_t kept_bytes = 0;
   server::ResidentTensors::Reservation reservation;
   server::TensorClaims::Ticket ticket = 0;
+  bool is_arriving = false;  // its payloads follow its announcement
   // On a lane.
   bool is_running = false;
   uint32_t lane = 0;
@@ -93,7 +94,8 @@ ResidentsSimulation::Plan ResidentsSimulation::RandomPlan(uint64_t seed) {
             .duration = absl::Seconds(random.Between(1, 5)),
             .resets = random.Between(0, 4),
             .cancel_share = random.Happens(0.5) ? 0.3 : 0,
-            .deadline_share = random.Happens(0.5) ? 0.2 : 0};
+            .deadline_share = random.Happens(0.5) ? 0.2 : 0,
+            .announced_share = random.Happens(0.5) ? 0.3 : 0};
   const std::vector<Kind> all = {Kind::kShort,   Kind::kLong,   Kind::kKeep,  Kind::kRead,
                                  Kind::kReplace, Kind::kDonate, Kind::kDepart};
   for (int64_t i = random.Between(2, 5); i > 0; --i) {
@@ -250,15 +252,30 @@ void ResidentsSimulation::ClaimOrSubmit(uint64_t number) {
   const auto on_end = [this, number](server::TensorClaims::Outcome outcome) {
     if (outcome == server::TensorClaims::Outcome::kExpired) return End(number, false);
     Grant(jobs_.at(number));
-    Submit(number);
+    if (!jobs_.at(number).is_arriving) Submit(number);
   };
+  // Its turn is that of its announcement.
+  if (random_.Happens(plan_.announced_share)) {
+    job.is_arriving = true;
+    At(now_ + random_.Exponential(kReadTime), [this, number] { EndArrival(number); });
+  }
   const server::TensorClaims::Wish wish{job.tensor.get(), UsesItAlone(job.kind)};
   if (residents_.claims().Claim(job.ticket, {wish}, job.call->deadline(), on_end)) {
     Grant(job);
-    Submit(number);
+    if (!job.is_arriving) Submit(number);
   } else {
     ++outcome_.waited;
   }
+}
+
+void ResidentsSimulation::EndArrival(uint64_t number) {
+  const auto found = jobs_.find(number);
+  if (found == jobs_.end()) return;  // it was cancelled, or late
+  Job& job = found->second;
+  job.is_arriving = false;
+  if (random_.Happens(kStuckShare)) return End(number, false);  // a client that has stalled
+  ++outcome_.arrived;
+  if (IsGranted(job)) Submit(number);
 }
 
 void ResidentsSimulation::Submit(uint64_t number) {
@@ -437,6 +454,7 @@ void ResidentsSimulation::Cancel(uint64_t number) {
     Require(residents_.claims().Withdraw(std::exchange(job.ticket, 0)), "no wait to end", number);
     return End(number, false);
   }
+  if (job.is_arriving) return End(number, false);
   for (const auto& device : devices_) {
     if (device->queue.Remove(job.call.get()) != nullptr) return End(number, false);
   }

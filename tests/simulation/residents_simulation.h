@@ -49,6 +49,7 @@ class ResidentsSimulation {
     int64_t resets = 0;  // of devices
     double cancel_share = 0;
     double deadline_share = 0;
+    double announced_share = 0;  // of requests that use tensors: their payloads come later
     std::vector<Tenant> tenants = {};
   };
   // Every kind of request, several tenants, devices that are reset.
@@ -63,6 +64,7 @@ class ResidentsSimulation {
     uint64_t no_memory = 0;   // of those that failed: the tenant's memory or the pool was full
     uint64_t departures = 0;  // results that have left
     uint64_t copied = 0;      // results for which the tenant had no room
+    uint64_t arrived = 0;     // payloads of announced requests
     std::vector<absl::Duration> used;  // lane time, by tenant
   };
 
@@ -98,6 +100,8 @@ class ResidentsSimulation {
   // Books the memory of what the request keeps, as the daemon does before it waits for anything.
   absl::Status Book(Job& job);
   void ClaimOrSubmit(uint64_t number);
+  // The payloads of an announced request are there, or never will be.
+  void EndArrival(uint64_t number);
   void Submit(uint64_t number);
   void FillLanes();
   void Begin(size_t device, server::DeviceQueue::Dispatched dispatched);

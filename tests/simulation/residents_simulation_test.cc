@@ -38,17 +38,19 @@ TEST(ResidentsSimulationTest, TensorsAreUsedInTurnAndNothingIsLeft) {
     sum.no_memory += outcome.no_memory;
     sum.departures += outcome.departures;
     sum.copied += outcome.copied;
+    sum.arrived += outcome.arrived;
   }
   std::cout << "short, long, keep, read, replace, donate, depart:";
   for (const uint64_t done : sum.done) std::cout << " " << done;
   std::cout << "; " << sum.failed << " failed, " << sum.no_memory << " of them for memory; "
             << sum.waited << " waited for a tensor, " << sum.cut_short << " were cut short; "
             << sum.departures << " results left by themselves, " << sum.copied
-            << " were copied for want of room\n";
+            << " were copied for want of room; the payloads of " << sum.arrived
+            << " arrived later\n";
   // Nothing is checked by simulations in which nothing happens.
   for (const uint64_t done : sum.done) EXPECT_GT(done, 10 * kSeeds);
-  for (const uint64_t count :
-       {sum.failed, sum.waited, sum.cut_short, sum.no_memory, sum.departures, sum.copied}) {
+  for (const uint64_t count : {sum.failed, sum.waited, sum.cut_short, sum.no_memory, sum.departures,
+                               sum.copied, sum.arrived}) {
     EXPECT_GT(count, kSeeds);
   }
 }

@@ -31,8 +31,6 @@ class Announcement:
     def of(message: _frame.Sendable) -> Optional[Announcement]:
         """Of an ExecuteRequest. None: such requests cannot be announced."""
         if not isinstance(message, _frame.Message):
-            return None  # that of a prepared program
-        if message.header.HasField("identity") or message.header.idempotency_key:
             return None
         too_many = len(message.payloads) > _MOST_PAYLOADS
         if too_many or len(message.encoded) > _MOST_HEADER_BYTES:

@@ -28,18 +28,21 @@ class Message:
     bytes() puts it together, which copies them; len() is how many bytes that are.
 
     Attributes:
-        header: the message without payloads; not to be changed.
-        encoded: its bytes.
+        encoded: the message without payloads.
+        is_plain: whether it is an ExecuteRequest that has neither an identity nor an idempotency
+            key, and does not call a prepared program.
     """
 
-    def __init__(self, header: Any, payloads: Sequence[Buffer], owner: object) -> None:
+    def __init__(
+        self, encoded: bytes, payloads: Sequence[Buffer], owner: object, is_plain: bool
+    ) -> None:
         """
         Args:
             owner: keeps the payloads' memory.
         """
-        self.header = header
-        self.encoded: bytes = header.SerializeToString()
+        self.encoded = encoded
         self.payloads = payloads
+        self.is_plain = is_plain
         self._owner = owner
         self._size = len(self.encoded) + sum(
             len(payload_prefix(len(payload))) + len(payload) for payload in payloads
@@ -54,7 +57,7 @@ class Message:
         for payload in self.payloads:
             payloads.append(whole[start : start + len(payload)])
             start += len(payload)
-        return Message(self.header, payloads, whole)
+        return Message(self.encoded, payloads, whole, self.is_plain)
 
     def __len__(self) -> int:
         return self._size

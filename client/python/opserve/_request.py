@@ -109,7 +109,9 @@ class Request:
 
     def encode(self) -> _frame.Message:
         """The message Execute, which refers to the caller's inputs."""
-        return _frame.Message(self.header, self.payloads, self._keep)
+        header = self.header
+        is_plain = not header.HasField("identity") and not header.idempotency_key
+        return _frame.Message(header.SerializeToString(), self.payloads, self._keep, is_plain)
 
     def identify(self, numbers: RequestNumbers) -> Optional[Ticket]:
         """Gives it an identity, if it needs one: to be released when it is repeated no more."""

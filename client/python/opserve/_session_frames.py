@@ -11,7 +11,7 @@ HELLO, REQUEST, ANSWER, ERROR, CANCEL, PING, PONG, GOING_AWAY = range(1, 9)
 ANNOUNCEMENT, CHUNK, CREDIT, PART = range(9, 13)
 
 # Bits of SessionHello.features.
-ANNOUNCEMENTS, PARTS = 1, 2
+ANNOUNCEMENTS, PARTS, ANY_ANNOUNCEMENTS = 1, 2, 4
 
 # At most: bytes of a message before its frames.
 MOST_FIELD_BYTES = 11

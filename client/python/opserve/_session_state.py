@@ -89,7 +89,7 @@ class SessionState:
         self._uploads: collections.deque[Entry] = collections.deque()  # which may send chunks
         self._last_number = 0
         self.max_requests = self._max_bytes = 0
-        self._takes_announcements = False
+        self._takes_announcements = self._takes_any_announcements = False
         self._broken = ""  # how the daemon breaks the protocol
         self._is_unknown = False  # to the daemon, as all sessions
         self.pong = 0
@@ -118,7 +118,7 @@ class SessionState:
         """Lets an ExecuteRequest in that is to be sent. None: there is no place for it."""
         announcement = None
         if len(message) > WHOLE:
-            announcement = Announcement.of(message) if self._takes_announcements else None
+            announcement = self._announce(message)
             if announcement is None:
                 return None
         if self.stage is not Stage.OPEN or len(self.sent) >= self.max_requests:
@@ -135,6 +135,11 @@ class SessionState:
         entry.announcement = announcement
         self.outgoing.append((entry, frame))
         return entry
+
+    def _announce(self, message: _frame.Sendable) -> Optional[Announcement]:
+        is_plain = isinstance(message, _frame.Message) and message.is_plain
+        is_taken = self._takes_announcements if is_plain else self._takes_any_announcements
+        return Announcement.of(message) if is_taken else None
 
     def ping(self, entry: Entry) -> int:
         """Asks for a pong, in the name of an entry: its number."""
@@ -265,6 +270,7 @@ class SessionState:
         most = limits.max_message_bytes - frames.MOST_FIELD_BYTES - frames.HEADER_BYTES
         self._max_bytes = min(limits.max_request_bytes, most)
         self._takes_announcements = bool(hello.features & frames.ANNOUNCEMENTS)
+        self._takes_any_announcements = bool(hello.features & frames.ANY_ANNOUNCEMENTS)
         self.daemon = hello.daemon
         self.stage = Stage.OPEN
 

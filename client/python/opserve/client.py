@@ -452,14 +452,14 @@ class Client(_connection.ClientBase, Operators[Any]):
     def _send(
         self,
         method: str,
-        message: bytes,
+        message: _frame.Sendable,
         timeout: Optional[float],
         repeat: Repeat = Repeat(),
     ) -> SentCall:
         """As _call, but does not wait for the answer. A repetition has a timeout of its own."""
         seconds = self._options.timeout if timeout is None else timeout
         call = self._enter(method, message, seconds) or self._method(method)(
-            message, timeout=seconds, metadata=self._options.metadata
+            bytes(message), timeout=seconds, metadata=self._options.metadata
         )
 
         def again(failure: Optional[errors.OpserveError]) -> _frame.Buffer:

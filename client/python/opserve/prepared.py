@@ -13,13 +13,14 @@ from opserve._frame import Buffer
 from opserve._request import FillRange, Request
 from opserve._request_numbers import RequestNumbers, Ticket
 from opserve._sent_call import SentCall
+from opserve._session_state import WHOLE
 from opserve._views import TensorView, memory
 from opserve.program import InputOf, Program, Response
 from opserve.resident import ResidentTensor
 
 # Sends the message of a method; the first one waits for the answer.
-Call = Callable[[str, bytes, Optional[float]], Buffer]
-Send = Callable[[str, bytes, Optional[float]], SentCall]
+Call = Callable[[str, _frame.Sendable, Optional[float]], Buffer]
+Send = Callable[[str, _frame.Sendable, Optional[float]], SentCall]
 
 # Takes handles that nothing refers to any more. Called at any time, in any thread.
 GiveUp = Callable[[Sequence[bytes]], None]
@@ -229,17 +230,20 @@ class PreparedProgram:
 
     def _encoder(
         self, call: bytes, payloads: Sequence[Buffer], key: str, ticket: Optional[Ticket]
-    ) -> Callable[[_Prepared], bytes]:
+    ) -> Callable[[_Prepared], _frame.Sendable]:
         """Gives the message Execute for the program as the daemon has it."""
         keys = _frame.field(_KEY_FIELD, key.encode()) if key else b""
         if ticket is not None:
             keys = _frame.field(_IDENTITY_FIELD, ticket.identity)
         buffers = self._constants.buffers
         all_payloads = [*payloads, *buffers] if buffers else payloads
+        is_large = sum([len(payload) for payload in all_payloads]) > WHOLE
 
-        def message(program: _Prepared) -> bytes:
-            named = program.encoded + call
-            return _frame.append(keys + _frame.field(_PREPARED_FIELD, named), all_payloads)
+        def message(program: _Prepared) -> _frame.Sendable:
+            encoded = keys + _frame.field(_PREPARED_FIELD, program.encoded + call)
+            if is_large:
+                return _frame.Message(encoded, all_payloads, None, is_plain=False)
+            return _frame.append(encoded, all_payloads)
 
         return message
 

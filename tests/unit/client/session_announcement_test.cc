@@ -268,8 +268,6 @@ TEST_F(SessionAnnouncementTest, WhatCannotBeAnnouncedIsACall) {
     return grpc::Status::OK;
   });
   Connect();
-  Request request = Large();
-  request.idempotency_key = "key";
   // Far too many nodes for a frame.
   Request program = ScaleOf({1});
   for (int i = 0; i < 60'000; ++i) {
@@ -277,11 +275,42 @@ TEST_F(SessionAnnouncementTest, WhatCannotBeAnnouncedIsACall) {
         {.operator_name = "Scale", .inputs = {{"x", OutputOf{.invocation = 0}}}});
   }
 
-  EXPECT_TRUE(client_->Execute(request).ok());
   (void)client_->Execute(program);
 
-  EXPECT_EQ(num_calls_, 2);
+  EXPECT_EQ(num_calls_, 1);
   End();
+}
+
+TEST_F(SessionAnnouncementTest, ThoseWithAKeyAreCallsForADaemonThatTakesOthersOnly) {
+  for (const bool is_open : {false, true}) {
+    for (const uint64_t features : {1, 5}) {
+      SCOPED_TRACE(testing::Message() << features << (is_open ? ", open" : ", connecting"));
+      const int calls = num_calls_;
+      int announced = 0;
+      PlayAll([&](SessionPeer& peer) {
+        peer.Read();
+        peer.Write({AnnouncementsHelloFrame(features)});
+        while (const std::optional<PeerFrame> frame = peer.Read()) {
+          if (frame->kind != PeerFrame::kAnnouncement) continue;
+          const PeerAnnouncement request(*frame);
+          announced += request.message.idempotency_key() == "key";
+          ReadChunks(peer, request, 1 << 20);
+          peer.Write({Empty(request.number)});
+        }
+        return grpc::Status::OK;
+      });
+      Connect();
+      if (is_open) (void)client_->Execute(Large());
+      Request request = Large();
+      request.idempotency_key = "key";
+
+      (void)client_->Execute(request);
+
+      EXPECT_EQ(announced, features == 5 ? 1 : 0);
+      EXPECT_EQ(num_calls_, calls + (features == 5 ? 0 : 1));
+      End();
+    }
+  }
 }
 
 }  // namespace

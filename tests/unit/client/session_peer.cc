@@ -45,11 +45,11 @@ PeerFrame HelloFrame(uint32_t max_requests, uint64_t max_request_bytes, const st
   return {.kind = PeerFrame::kHello, .body = hello.SerializeAsString()};
 }
 
-PeerFrame AnnouncementsHelloFrame() {
+PeerFrame AnnouncementsHelloFrame(uint64_t features) {
   PeerFrame frame = HelloFrame();
   v1::SessionHello hello;
   hello.ParseFromString(frame.body);
-  hello.set_features(1);
+  hello.set_features(features);
   frame.body = hello.SerializeAsString();
   return frame;
 }

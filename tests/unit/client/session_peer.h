@@ -41,8 +41,9 @@ std::string BytesOf(const PeerFrame& frame);
 // Frames that a daemon sends.
 PeerFrame HelloFrame(uint32_t max_requests = 1000, uint64_t max_request_bytes = 1 << 20,
                      const std::string& daemon = "");
-// The same of a daemon that takes announcements.
-PeerFrame AnnouncementsHelloFrame();
+// The same of a daemon that takes announcements: of requests of any kind (5), or of those with
+// neither identity nor idempotency key nor prepared program (1).
+PeerFrame AnnouncementsHelloFrame(uint64_t features = 5);
 PeerFrame CreditFrame(uint64_t number, uint64_t bytes);
 PeerFrame ErrorFrame(uint64_t number, grpc::StatusCode code, const std::string& message,
                      const v1::ErrorDetail& detail = {});

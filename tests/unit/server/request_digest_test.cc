@@ -45,6 +45,14 @@ TEST(RequestDigestTest, IsThatOfTheBytesAndNotOfTheirPieces) {
             DigestOf(Header("A"), Payloads({{"a", "", "bcd"}, {""}})));
 }
 
+// A request that was announced may be sent again as a whole.
+TEST(RequestDigestTest, IsThatOfBytesThatComeOneAfterTheOther) {
+  RequestDigester digester(TranslateRequest(Header("A")).fields, {4, 0, 2});
+  for (const absl::string_view bytes : {"a", "bcd", "", "ef"}) digester.Add(bytes);
+
+  EXPECT_EQ(digester.Finish(), DigestOf(Header("A"), Payloads({{"abcd"}, {}, {"ef"}})));
+}
+
 TEST(RequestDigestTest, IsOfTheFieldsInWhateverOrderTheyCame) {
   // invocations {}, want_receipt true, idempotency_key "k"; then in another order
   v1::ExecuteRequest one;

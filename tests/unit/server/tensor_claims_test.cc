@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/execution/early_claim.h"
 #include "tests/seed.h"
 
 namespace opserve::server {
@@ -259,6 +260,62 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
       }
     }
   }
+}
+
+// EarlyClaim: the claim of a request that cannot run yet.
+
+TEST_F(TensorClaimsTest, AnEarlyClaimHasItsTurnBeforeItCanRun) {
+  const TensorClaims::Ticket early = claims_.NewTicket();
+  const auto claim = EarlyClaim::Take(claims_, early, {{&a_, true}}, absl::InfiniteFuture());
+  const TensorClaims::Ticket later = Claim({{&a_, false}});
+  EXPECT_FALSE(IsAtOnce(later));
+
+  EXPECT_TRUE(claim->Await([](Outcome) { ADD_FAILURE(); }));
+
+  claims_.Release(early);
+  EXPECT_THAT(granted_, ElementsAre(later));
+}
+
+TEST_F(TensorClaimsTest, AnEarlyClaimTellsOfTheEndOfItsWait) {
+  for (const bool awaits_first : {false, true}) {
+    for (const Outcome wanted : {Outcome::kGranted, Outcome::kExpired}) {
+      SCOPED_TRACE(testing::Message() << awaits_first << static_cast<int>(wanted));
+      const TensorClaims::Ticket holder = Claim({{&a_, true}});
+      const TensorClaims::Ticket early = claims_.NewTicket();
+      const auto claim = EarlyClaim::Take(claims_, early, {{&a_, true}}, Second(1));
+      std::vector<Outcome> outcomes;
+      const auto note = [&outcomes](Outcome outcome) { outcomes.push_back(outcome); };
+      bool has_turn = awaits_first && claim->Await(note);
+      EXPECT_FALSE(has_turn);
+
+      if (wanted == Outcome::kGranted) {
+        claims_.Release(holder);
+      } else {
+        claims_.Expire(Second(1));
+      }
+
+      if (!awaits_first) has_turn = claim->Await(note);
+      const bool is_told_by_call = awaits_first || wanted == Outcome::kExpired;
+      EXPECT_EQ(has_turn, !is_told_by_call);
+      EXPECT_EQ(outcomes, is_told_by_call ? std::vector{wanted} : std::vector<Outcome>());
+      claims_.Release(holder);
+      claims_.Release(early);
+    }
+  }
+}
+
+TEST_F(TensorClaimsTest, AReleaseEndsTheWaitOfAnEarlyClaim) {
+  const TensorClaims::Ticket holder = Claim({{&a_, true}});
+  const TensorClaims::Ticket early = claims_.NewTicket();
+  const auto claim = EarlyClaim::Take(claims_, early, {{&a_, true}}, absl::InfiniteFuture());
+  const TensorClaims::Ticket later = Claim({{&a_, true}});
+  EXPECT_EQ(claims_.waiting(), 2u);
+
+  claims_.Release(early);
+
+  EXPECT_EQ(claims_.waiting(), 1u);
+  claims_.Release(holder);
+  EXPECT_THAT(granted_, ElementsAre(later));
 }
 
 }  // namespace
