@@ -13,13 +13,13 @@ namespace opserve::kernels {
 // A place in the table for an index that points past its ends.
 inline constexpr int64_t kOutside = -1;
 
-// `place`, for loops that write to places: the compiler may not make vectors of them, as storing
-// elements all over memory as vectors takes longer than one by one.
-[[gnu::always_inline]] inline int64_t OnePlace(int64_t place) {
+// `index`, for loops that move single elements: the compiler may not make vectors of them, as
+// loading or storing elements all over memory as vectors takes longer than one by one.
+[[gnu::always_inline]] inline int64_t OneByOne(int64_t index) {
 #ifdef __GNUC__
-  __asm__("" : "+r"(place));
+  __asm__("" : "+r"(index));
 #endif
-  return place;
+  return index;
 }
 
 // What writing does with the element that is there.
@@ -63,6 +63,17 @@ void LoadItems(const TensorRef& items, const void* const* inputs, int64_t offset
   VisitAnyElement(items.layout.dtype, [&]<typename Item>(Item) {
     LoadRun(static_cast<const Item*>(inputs[items.address]) + offset, stride, count, values);
   });
+}
+
+// The same numbers: where they lie if they do so as they are read, otherwise in `buffer`.
+template <typename C>
+const C* ReadItems(const TensorRef& items, const void* const* inputs, int64_t offset,
+                   int64_t stride, int64_t count, C* buffer) {
+  if (items.layout.dtype == kDtypeOf<C> && stride == 1) {
+    return static_cast<const C*>(inputs[items.address]) + offset;
+  }
+  LoadItems(items, inputs, offset, stride, count, buffer);
+  return buffer;
 }
 
 // The output `out`, which begins as `self` or, if that is left out, as 0. Halves that are combined
