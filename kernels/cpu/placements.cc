@@ -57,6 +57,26 @@ void CopyUnlessInPlace(const Piece& piece, const void* const* inputs, void* cons
   if (inputs[piece.input] != outputs[piece.output]) RunPiece(piece, inputs, outputs, runner);
 }
 
+// Elements of which it is known that enough are left to take their place.
+constexpr int64_t kMaskedRun = 4096;
+
+// Moves the next element of `from` to each masked one of `count`, and returns how many it moved.
+// Has no branch, as the processor would guess one that depends on the mask wrongly; so it reads one
+// element of `from` for each of `count`, at most.
+template <typename Element>
+int64_t MoveMasked(const uint8_t* masks, int64_t mask_stride, int64_t count, const Element* from,
+                   int64_t from_stride, Element* to, int64_t to_stride) {
+  int64_t moved = 0;
+  for (int64_t j = 0; j < count; ++j) {
+    const bool is_masked = masks[j * mask_stride] != 0;
+    Element& element = to[j * to_stride];
+    const Element choices[] = {element, from[moved * from_stride]};
+    element = choices[is_masked];
+    moved += is_masked ? 1 : 0;
+  }
+  return moved;
+}
+
 // One task, as the place in `source` is the number of masked elements before.
 std::unique_ptr<Kernel> MakeMaskedScatter(const Call& call) {
   const TensorRef self = InputRef(call, 0);
@@ -80,16 +100,29 @@ std::unique_ptr<Kernel> MakeMaskedScatter(const Call& call) {
             const auto* is_masked = static_cast<const uint8_t*>(inputs[mask.address]);
             const auto* elements = static_cast<const Element*>(inputs[source.address]);
             auto* target = static_cast<Element*>(outputs[out.address]);
+            if (available == 0) return;  // an empty group has no position
             AxisCursor writer(to, 0);
             AxisCursor bit(bits, 0);
-            int64_t taken = 0;
-            for (int64_t i = 0; i < count && taken < available;) {
+            AxisCursor reader(from, 0);
+            for (int64_t i = 0, taken = 0; i < count && taken < available;) {
               if (runner.MustStop()) return;
-              const int64_t run = std::min({writer.run(), bit.run(), count - i, kTaskElements});
-              for (int64_t j = 0; j < run && taken < available; ++j) {
-                if (is_masked[bit.offset() + j * bits.inner_stride()] == 0) continue;
-                target[writer.offset() + j * to.inner_stride()] =
-                    elements[AxisCursor(from, taken++).offset()];
+              const int64_t run = std::min({writer.run(), bit.run(), count - i, kMaskedRun});
+              const int64_t room = std::min(available - taken, reader.run());
+              const uint8_t* const masks = is_masked + bit.offset();
+              Element* const first = target + writer.offset();
+              if (run <= room) {
+                const int64_t moved =
+                    MoveMasked(masks, bits.inner_stride(), run, elements + reader.offset(),
+                               from.inner_stride(), first, to.inner_stride());
+                reader.Advance(moved);
+                taken += moved;
+              } else {
+                for (int64_t j = 0; j < run && taken < available; ++j) {
+                  if (masks[j * bits.inner_stride()] == 0) continue;
+                  first[j * to.inner_stride()] = elements[reader.offset()];
+                  reader.Advance(1);
+                  ++taken;
+                }
               }
               writer.Advance(run);
               bit.Advance(run);
