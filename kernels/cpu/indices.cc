@@ -95,6 +95,11 @@ void ForEachPlace(const IndexPlan& plan, const void* const* inputs, int64_t begi
 template <typename Run>
 void ForEachRun(const IndexPlan& plan, int64_t place, int64_t item_row, int64_t begin, int64_t end,
                 Run run) {
+  if (plan.table_columns.rank == 1 && plan.item_columns.rank == 1) {
+    // Most rows are one run; to find it with cursors takes as long as to copy a short one.
+    return run(place == kOutside ? kOutside : place + begin * plan.table_columns.strides[0],
+               item_row + begin * plan.item_columns.strides[0], end - begin);
+  }
   AxisCursor table(plan.table_columns, begin);
   AxisCursor items(plan.item_columns, begin);
   for (int64_t i = begin; i < end;) {
@@ -125,7 +130,32 @@ void ReadElements(const IndexPlan& plan, const void* const* inputs, const Elemen
   }
 }
 
-// Copies the columns [column, column_end) of the rows [row, row_end) from the table.
+// Whether every row is one run of neighbours, in the table and among the items.
+bool HasLines(const IndexPlan& plan) {
+  const auto is_line = [](const AxisGroup& columns) {
+    return columns.rank == 1 && columns.strides[0] == 1;
+  };
+  return is_line(plan.table_columns) && is_line(plan.item_columns);
+}
+
+// Copies the columns [column, column_end) of the rows [row, row_end) from the table; each is a run.
+template <typename Element>
+void ReadLines(const IndexPlan& plan, const void* const* inputs, const Element* from, int64_t row,
+               int64_t row_end, int64_t column, int64_t column_end, Element* to) {
+  const int64_t count = column_end - column;
+  AxisCursor items(plan.item_rows, row);
+  ForEachPlace(plan, inputs, row, row_end, [&](int64_t /*row*/, int64_t place) {
+    Element* const first = to + items.offset() + column;
+    if (place == kOutside) {
+      std::fill_n(first, count, Element{});
+    } else {
+      std::copy_n(from + place + column, count, first);
+    }
+    items.Advance(1);
+  });
+}
+
+// Copies the columns [column, column_end) of the rows [row, row_end) from the table of any layout.
 template <typename Element>
 void ReadSlices(const IndexPlan& plan, const void* const* inputs, const Element* from, int64_t row,
                 int64_t row_end, int64_t column, int64_t column_end, Element* to) {
@@ -170,6 +200,8 @@ std::unique_ptr<Kernel> MakeReader(const IndexPlan& plan) {
             auto* to = static_cast<Element*>(outputs[plan.items.address]);
             if (plan.num_columns == 1) {
               ReadElements(plan, inputs, from, row, row_end, to);
+            } else if (HasLines(plan)) {
+              ReadLines(plan, inputs, from, row, row_end, column, column_end, to);
             } else {
               ReadSlices(plan, inputs, from, row, row_end, column, column_end, to);
             }
@@ -184,7 +216,7 @@ void WriteColumns(const IndexPlan& plan, Write write, const void* const* inputs,
                   const double* factors, int64_t begin, int64_t end, const TaskRunner& runner) {
   using C = NumberFor<Element>;
   constexpr int64_t kRun = 256;
-  C values[kRun];
+  C buffer[kRun];
   const C alpha = NumberOf<C>(plan.alpha);
   const int64_t item_stride = plan.item_columns.inner_stride();
   auto* table = static_cast<Element*>(address);
@@ -200,16 +232,19 @@ void WriteColumns(const IndexPlan& plan, Write write, const void* const* inputs,
     ForEachRun(plan, slice, item_row, begin, end, [&](int64_t place, int64_t item, int64_t count) {
       for (int64_t j = 0; j < count; j += kRun) {
         const int64_t part = std::min(kRun, count - j);
-        LoadItems(plan.items, inputs, item + j * item_stride, item_stride, part, values);
+        const C* values =
+            ReadItems(plan.items, inputs, item + j * item_stride, item_stride, part, buffer);
         if (factor != C{1}) {
           for (int64_t k = 0; k < part; ++k) {
-            values[k] = Combined(Write::kMultiply, values[k], factor);
+            buffer[k] = Combined(Write::kMultiply, values[k], factor);
           }
+          values = buffer;
         }
         const int64_t stride = plan.table_columns.inner_stride();
         Element* const first = table + place + j * stride;
         VisitWrite(write, [&](auto kind) {
           if (stride == 1) {  // a loop of its own, which becomes vectors
+            OPSERVE_INDEPENDENT_ITERATIONS
             for (int64_t k = 0; k < part; ++k) {
               first[k] = ElementOf<Element>(Combined(kind(), NumberOf<C>(first[k]), values[k]));
             }
