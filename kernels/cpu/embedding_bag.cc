@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/index_table.h"
 #include "kernels/cpu/plan.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
@@ -62,79 +65,142 @@ void FillRange(const TensorRef& vector, void* const* outputs, int64_t begin, int
   for (int64_t i = begin; i < end; ++i) first[i * stride] = static_cast<Number>(number);
 }
 
-// What a bag comes to in some columns.
-struct Result {
-  int64_t size = 0;           // rows that are no padding
-  float values[kColumns];     // their sum or the greatest
-  int64_t indices[kColumns];  // where the greatest is
-};
-
-// What is read for it.
-struct Operands {
-  int64_t indices[kIndices];
+// Rows of the table that are taken in together, in some columns.
+template <typename Element>
+struct Rows {
+  int64_t count = 0;
+  const Element* firsts[kIndices];
   float factors[kIndices];
-  float row[kColumns];
+  int64_t indices[kIndices];
 };
 
-// Takes in a row.
-void TakeRow(Mode mode, const float* __restrict row, int64_t count, float factor, int64_t index,
-             Result* __restrict result) {
-  if (mode != Mode::kMax) {
-    for (int64_t j = 0; j < count; ++j) result->values[j] += factor * row[j];
-  } else if (result->size == 0) {
-    std::copy_n(row, count, result->values);
-    std::fill_n(result->indices, count, index);
-  } else {
-    for (int64_t j = 0; j < count; ++j) {
-      // NaN is greater than nothing, and nothing is greater than NaN.
-      const bool is_greater = row[j] > result->values[j];
-      result->values[j] = is_greater ? row[j] : result->values[j];
-      result->indices[j] = is_greater ? index : result->indices[j];
-    }
-  }
-  ++result->size;
-}
-
-// The indices [begin, end), in `count` columns from `column` on. The factors are 1 if the call has
+// Finds the rows of the indices [begin, end), without padding. The factors are 1 if the call has
 // none.
 template <typename Element>
-void ComputeBag(const BagPlan& plan, const void* const* inputs, int64_t begin, int64_t end,
-                int64_t column, int64_t count, const TaskRunner& runner, Operands* operands,
-                Result* result) {
-  result->size = 0;
-  std::fill_n(result->values, count, 0.0F);
-  std::fill_n(result->indices, count, int64_t{0});
-  const int64_t row_stride = StrideOf(plan.weight.layout, 0);
-  const int64_t stride = StrideOf(plan.weight.layout, 1);
-  const int64_t index_stride = StrideOf(plan.indices.layout, 0);
+void FindRows(const BagPlan& plan, const void* const* inputs, const Element* table, int64_t begin,
+              int64_t end, Rows<Element>* rows) {
+  const int64_t stride = StrideOf(plan.indices.layout, 0);
   const int64_t factor_stride = StrideOf(plan.factors.layout, 0);
-  const auto* const table = static_cast<const Element*>(inputs[plan.weight.address]);
-  const Element* const first = table + column * stride;
-  for (int64_t i = begin; i < end && !runner.MustStop(); i += kIndices) {
-    const int64_t part = std::min(kIndices, end - i);
-    LoadItems(plan.indices, inputs, i * index_stride, index_stride, part, operands->indices);
-    if (plan.factors.is_given()) {
-      LoadItems(plan.factors, inputs, i * factor_stride, factor_stride, part, operands->factors);
+  int64_t index_buffer[kIndices];
+  float factor_buffer[kIndices];
+  const int64_t count = end - begin;
+  const int64_t* indices =
+      ReadItems(plan.indices, inputs, begin * stride, stride, count, index_buffer);
+  const float* factors = nullptr;
+  if (plan.factors.is_given()) {
+    factors =
+        ReadItems(plan.factors, inputs, begin * factor_stride, factor_stride, count, factor_buffer);
+  }
+  const int64_t row_stride = StrideOf(plan.weight.layout, 0);
+  rows->count = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t index = indices[k];
+    if (index < 0 || index >= plan.num_rows || index == plan.padding) continue;
+    rows->firsts[rows->count] = table + index * row_stride;
+    rows->factors[rows->count] = factors == nullptr ? 1.0F : factors[k];
+    rows->indices[rows->count] = index;
+    ++rows->count;
+  }
+}
+
+// values = or, if `adds`, += the sum of the rows; then divided. A few registers of columns for all
+// rows, which are neighbours.
+template <int kRegisters, typename Element>
+[[gnu::always_inline]] inline void AddRegisters(const Rows<Element>& rows, int64_t column,
+                                                bool adds, float divisor, float* values) {
+  float* const first = values + column;
+  FloatVector sums[kRegisters];
+#pragma GCC unroll 8
+  for (int j = 0; j < kRegisters; ++j) sums[j] = adds ? Load(first + j * kLanes) : FloatVector{};
+  for (int64_t k = 0; k < rows.count; ++k) {
+    const Element* const row = rows.firsts[k] + column;
+    const float factor = rows.factors[k];
+#pragma GCC unroll 8
+    for (int j = 0; j < kRegisters; ++j) sums[j] += factor * Load(row + j * kLanes);
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < kRegisters; ++j) {
+    const FloatVector result = divisor == 1 ? sums[j] : sums[j] / divisor;
+    std::memcpy(first + j * kLanes, &result, sizeof(result));
+  }
+}
+
+// The same of `count` columns, which are `stride` apart.
+template <typename Element>
+void AddRows(const Rows<Element>& rows, int64_t stride, int64_t count, bool adds, float divisor,
+             float* values) {
+  constexpr int kRegisters = 8;
+  int64_t j = 0;
+  if (stride == 1) {
+    for (; j + kRegisters * kLanes <= count; j += kRegisters * kLanes) {
+      AddRegisters<kRegisters>(rows, j, adds, divisor, values);
     }
-    for (int64_t k = 0; k < part; ++k) {
-      const int64_t index = operands->indices[k];
-      if (index < 0 || index >= plan.num_rows || index == plan.padding) continue;
-      const Element* const row = first + index * row_stride;
-      const float factor = operands->factors[k];
-      if constexpr (std::is_same_v<Element, float>) {
-        if (stride == 1) {
-          TakeRow(plan.mode, row, count, factor, index, result);
-          continue;
-        }
-      }
-      LoadRun(row, stride, count, operands->row);
-      TakeRow(plan.mode, operands->row, count, factor, index, result);
+    for (; j + kLanes <= count; j += kLanes) AddRegisters<1>(rows, j, adds, divisor, values);
+  }
+  for (; j < count; ++j) {
+    float sum = adds ? values[j] : 0.0F;
+    for (int64_t k = 0; k < rows.count; ++k) {
+      sum += rows.factors[k] * NumberOf<float>(rows.firsts[k][j * stride]);
+    }
+    values[j] = sum / divisor;
+  }
+}
+
+// The greatest elements of the rows, of which it has `size` already, and the rows' indices.
+template <typename Element>
+void TakeGreatest(const Rows<Element>& rows, int64_t stride, int64_t count, int64_t size,
+                  float* __restrict values, int64_t* __restrict indices) {
+  float row[kColumns];
+  for (int64_t k = 0; k < rows.count; ++k) {
+    const int64_t index = rows.indices[k];
+    LoadRun(rows.firsts[k], stride, count, row);
+    if (size + k == 0) {
+      std::copy_n(row, count, values);
+      std::fill_n(indices, count, index);
+      continue;
+    }
+    for (int64_t j = 0; j < count; ++j) {
+      // NaN is greater than nothing, and nothing is greater than NaN.
+      const bool is_greater = row[j] > values[j];
+      values[j] = is_greater ? row[j] : values[j];
+      indices[j] = is_greater ? index : indices[j];
     }
   }
-  if (plan.mode == Mode::kMean && result->size > 0) {
-    const auto size = static_cast<float>(result->size);
-    for (int64_t j = 0; j < count; ++j) result->values[j] /= size;
+}
+
+// Columns of the results of a bag.
+struct Columns {
+  int64_t begin;
+  int64_t count;
+};
+
+// The indices [begin, end). Returns how many rows are no padding.
+template <typename Element>
+int64_t ComputeBag(const BagPlan& plan, const void* const* inputs, int64_t begin, int64_t end,
+                   const Columns& columns, const TaskRunner& runner, Rows<Element>* rows,
+                   float* values, int64_t* max_indices) {
+  const int64_t count = columns.count;
+  const int64_t stride = StrideOf(plan.weight.layout, 1);
+  const auto* const table =
+      static_cast<const Element*>(inputs[plan.weight.address]) + columns.begin * stride;
+  if (plan.mode == Mode::kMax) {
+    std::fill_n(values, count, 0.0F);
+    std::fill_n(max_indices, count, int64_t{0});
   }
+  int64_t size = 0;
+  // Once at least: the sum of no rows is written, too.
+  for (int64_t i = begin; i == begin || (i < end && !runner.MustStop()); i += kIndices) {
+    FindRows(plan, inputs, table, i, std::min(i + kIndices, end), rows);
+    if (plan.mode == Mode::kMax) {
+      TakeGreatest(*rows, stride, count, size, values, max_indices);
+      size += rows->count;
+    } else {
+      size += rows->count;
+      const bool divides = plan.mode == Mode::kMean && i + kIndices >= end && size > 0;
+      AddRows(*rows, stride, count, i > begin, divides ? static_cast<float>(size) : 1.0F, values);
+    }
+  }
+  return size;
 }
 
 // The bags [bag, bag_end), in the columns [column, column_end). Number: the outputs' integers.
@@ -144,30 +210,34 @@ void ComputeBags(const BagPlan& plan, const void* const* inputs, void* const* ou
                  int64_t column_end, const TaskRunner& runner) {
   const Layout& out = plan.output.layout;
   const Layout& max = plan.max_indices.layout;
+  const int64_t stride = StrideOf(out, 1);
   auto* const output = static_cast<Element*>(outputs[plan.output.address]);
   auto* const max_indices = static_cast<Number*>(outputs[plan.max_indices.address]);
-  Result result;
-  Operands operands;
-  std::fill_n(operands.factors, kIndices, 1.0F);
+  Rows<Element> rows;
+  float buffer[kColumns];
+  int64_t indices[kColumns];
   for (int64_t i = bag; i < bag_end; ++i) {
+    int64_t size = 0;
     // Once at least: a table without columns has sizes of bags, too.
     for (int64_t from = column; from == column || from < column_end; from += kColumns) {
-      const int64_t count = std::min(kColumns, column_end - from);
-      ComputeBag<Element>(plan, inputs, starts[i], starts[i + 1], from, count, runner, &operands,
-                          &result);
-      StoreRun(result.values, 1, count, output + i * StrideOf(out, 0) + from * StrideOf(out, 1),
-               StrideOf(out, 1));
+      const Columns columns{from, std::min(kColumns, column_end - from)};
+      Element* const first = output + i * StrideOf(out, 0) + from * stride;
+      float* values = buffer;
+      if constexpr (std::is_same_v<Element, float>) {
+        if (stride == 1) values = first;
+      }
+      size = ComputeBag<Element>(plan, inputs, starts[i], starts[i + 1], columns, runner, &rows,
+                                 values, indices);
+      if (values == buffer) StoreRun(values, 1, columns.count, first, stride);
       if (plan.mode == Mode::kMax) {
-        StoreRun(result.indices, 1, count,
+        StoreRun(indices, 1, columns.count,
                  max_indices + i * StrideOf(max, 0) + from * StrideOf(max, 1), StrideOf(max, 1));
       }
     }
     if (column > 0) continue;
     FillRange<Number>(plan.bags, outputs, starts[i], starts[i + 1], i);
-    FillRange<Number>(plan.sizes, outputs, i, i + 1, result.size);
-    if (plan.mode != Mode::kMax) {
-      FillRange<Number>(plan.max_indices, outputs, i, i + 1, result.size);
-    }
+    FillRange<Number>(plan.sizes, outputs, i, i + 1, size);
+    if (plan.mode != Mode::kMax) FillRange<Number>(plan.max_indices, outputs, i, i + 1, size);
   }
 }
 
