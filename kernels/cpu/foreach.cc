@@ -11,10 +11,10 @@
 #include "kernels/cpu/logarithms.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/powers.h"
-#include "kernels/cpu/reduce.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sequence.h"
 #include "kernels/cpu/trigonometry.h"
+#include "kernels/cpu/unscale.h"
 
 namespace opserve::kernels {
 namespace {
@@ -82,13 +82,6 @@ constexpr auto kTanh = []<typename T>(T x, const T*) { return Tanh(x); };
 constexpr auto kSigmoid = []<typename T>(T x, const T*) { return SigmoidOf(x); };
 constexpr auto kErf = []<typename T>(T x, const T*) { return Erf(x); };
 constexpr auto kErfc = []<typename T>(T x, const T*) { return Erfc(x); };
-
-constexpr auto kIsNotFinite = []<typename T>(T x, const T*) {
-  return std::fabs(x) <= std::numeric_limits<T>::max() ? T{0} : T{1};
-};
-constexpr auto kOneIf = []<typename T>(T found, T is_new, const T*) {
-  return is_new > 0 ? T{1} : found;
-};
 
 // How the factor or addend of all tensors is given.
 enum class ScalarIn : uint8_t {
@@ -186,47 +179,6 @@ std::unique_ptr<Kernel> MakeNorms(const Call& call) {
                    {{call.outputs[0][i]}},
                    {call.attributes[0], all_axes, Attribute(false)}};
     sequence.Add(MakeKernel("aclnnNorm", one), {sequence.Input(0, i)}, {sequence.Output(0, i)});
-  }
-  return sequence.Finish();
-}
-
-// Arguments: the gradients and foundInf, both in place, and what to multiply the gradients by.
-// foundInf becomes 1 if a gradient is infinite or NaN.
-std::unique_ptr<Kernel> MakeCheckAndUnscale(const Call& call) {
-  const Tensors& gradients = call.inputs[0];
-  Sequence sequence(call);
-  Layout found;
-  Layout each = found;
-  each.rank = 1;
-  each.shape[0] = static_cast<int64_t>(gradients.size());
-  each.strides[0] = 1;
-  const Place scratch = sequence.Scratch(each);
-  const Place any = sequence.Scratch(found);
-
-  ReducePlan check;
-  check.term = LoopsOf<decltype(kIsNotFinite), 1, false>();
-  check.arithmetic = kFloating;
-  check.inputs = {0};
-  check.combine = Combine::kGreatest;
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    Place place = scratch;
-    place.byte_offset += static_cast<int64_t>(i * sizeof(float));
-    sequence.Add(MakeReduceKernel({{{gradients[i]}}, {{found}}, {}}, check), {sequence.Input(0, i)},
-                 {place});
-  }
-  check.term = {};
-  sequence.Add(MakeReduceKernel({{{each}}, {{found}}, {}}, check), {scratch}, {any});
-  Layout given = Input(call, 1);
-  given.rank = 0;
-  sequence.Add(Map<2, kFloating>(kOneIf)({{{given}, {found}}, {{given}}, {}}),
-               {sequence.Input(1), any}, {sequence.Output(1)});
-
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (NumElements(gradients[i]) == 0) continue;
-    const MapPlan plan{LoopsOf<decltype(kTimes), 1, false>(), kFloating, {}, {0}, {0}, {1}};
-    sequence.Add(
-        MakeMapKernel({{{gradients[i]}, call.inputs[2]}, {{call.outputs[0][i]}}, {}}, plan),
-        {sequence.Input(0, i), sequence.Input(2)}, {sequence.Output(0, i)});
   }
   return sequence.Finish();
 }
