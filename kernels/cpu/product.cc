@@ -10,13 +10,14 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/packing.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/strips.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
 namespace {
 
-// The largest tile of the result: both factors are packed once for all of it. Narrower ones may be
-// higher, but have no more elements.
+// The largest tile of the result: both factors are packed once for all of it.
+// Narrower ones may be higher, but have no more elements.
 constexpr int64_t kTileRows = 384;
 constexpr int64_t kTileColumns = 256;
 constexpr int64_t kLeastTileColumns = 64;
@@ -24,74 +25,19 @@ constexpr int64_t kMostTileRows = kTileRows * kTileColumns / kLeastTileColumns;
 // Rows of the left factor that are packed at a time.
 constexpr int64_t kBlockRows = 96;
 
-// Tiles are halved until there are so many, for the threads, or as many as tasks, or they are one
-// block.
+// Tiles are halved until there are so many, for the threads, or as many as
+// tasks, or they are one block.
 constexpr int64_t kEnoughTiles = 8;
 
 // Products of a task.
 constexpr int64_t kTaskProducts = int64_t{1} << 22;
 
-// sums = or, if `adds`, += the product of two strips, of the left one's first kRows lines and the
-// first kVectors vectors of the right one's, where the sums' rows are `pitch` apart.
-// A function of its own, so that the compiler keeps all that it counts with in registers.
-template <int kRows, int kVectors, typename C>
-[[gnu::noinline]] void MultiplyStrips(const C* left, const C* right, int64_t depth, bool adds,
-                                      C* sums, int64_t pitch) {
-  typedef C Vector __attribute__((vector_size(sizeof(FloatVector))));
-  constexpr int kWidth = sizeof(FloatVector) / sizeof(C);
-  Vector products[kRows][kVectors] = {};
-  for (int64_t k = 0; k < depth; ++k) {
-    Vector lines[kVectors];
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-      std::memcpy(&lines[j], right + j * kWidth, sizeof(lines[j]));
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) products[i][j] += left[i] * lines[j];
-    }
-    left += kStripRows;
-    right += kStripColumns<C>;
-  }
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kVectors; ++j) {
-      Vector sum = {};
-      C* place = sums + i * pitch + j * kWidth;
-      if (adds) std::memcpy(&sum, place, sizeof(sum));
-      sum += products[i][j];
-      std::memcpy(place, &sum, sizeof(sum));
-    }
-  }
-}
-
-// The same of strips that have `rows` and `columns` lines: those that are missing cost little.
-template <typename C>
-void MultiplyStrips(int64_t rows, int64_t columns, const C* left, const C* right, int64_t depth,
-                    bool adds, C* sums, int64_t pitch) {
-  constexpr int kThird = kStripRows / 3;
-  const auto multiply = [&](auto vectors) {
-    constexpr int kVectors = vectors;
-    if (rows > 2 * kThird) {
-      MultiplyStrips<kStripRows, kVectors>(left, right, depth, adds, sums, pitch);
-    } else if (rows > kThird) {
-      MultiplyStrips<2 * kThird, kVectors>(left, right, depth, adds, sums, pitch);
-    } else {
-      MultiplyStrips<kThird, kVectors>(left, right, depth, adds, sums, pitch);
-    }
-  };
-  if (columns > kStripColumns<C> / 2) {
-    multiply(std::integral_constant<int, 2>());
-  } else {
-    multiply(std::integral_constant<int, 1>());
-  }
-}
-
-// The depth of a product with a vector that is summed up in registers at a time.
+// The depth of a product with a vector that is summed up in registers at a
+// time.
 constexpr int64_t kVectorDepth = 2048;
 
-// sums[j] = the sum of the products of lines[j] and `factors`. Several lines share what is read of
-// the factors, and their sums' waiting times.
+// sums[j] = the sum of the products of lines[j] and `factors`. Several lines
+// share what is read of the factors, and their sums' waiting times.
 template <typename C, int kLines>
 void Dots(const C* const* lines, const C* factors, int64_t count, C* sums) {
   typedef C Vector
@@ -145,8 +91,9 @@ void CopyLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C*
   });
 }
 
-// The same elements: their own memory where possible, otherwise a copy in `buffer`. (A line may
-// take no longer than a call, so that the first of these is part of the caller.)
+// The same elements: their own memory where possible, otherwise a copy in
+// `buffer`. (A line may take no longer than a call, so that the first of these
+// is part of the caller.)
 template <typename C>
 const C* ReadLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C* buffer) {
   const AxisGroup& depth = *lines.depth;
@@ -157,8 +104,8 @@ const C* ReadLine(const Lines& lines, int64_t line, int64_t begin, int64_t count
   return buffer;
 }
 
-// parts[j] = the sum over `count` positions of the depth from `begin` on of the elements of line j
-// times `factors`, for lines that lie side by side.
+// parts[j] = the sum over `count` positions of the depth from `begin` on of the
+// elements of line j times `factors`, for lines that lie side by side.
 template <typename C>
 void AddNeighbours(const Lines& lines, int64_t num_lines, int64_t begin, int64_t count,
                    const C* factors, C* parts) {
@@ -193,8 +140,8 @@ void AddLines(const Lines& lines, int64_t num_lines, int64_t begin, int64_t coun
   }
 }
 
-// sums[j] = line j of a matrix times the one of a vector. Parts of the sums are added up as
-// float64.
+// sums[j] = line j of a matrix times the one of a vector. Parts of the sums are
+// added up as float64.
 template <typename C>
 void MultiplyVector(const Lines& matrix, int64_t num_lines, const Lines& vector, int64_t depth,
                     const TaskRunner& runner, C* sums) {
@@ -328,7 +275,8 @@ void StoreTile(const Product& product, const Addresses& addresses, const Tile& t
   }
 }
 
-// Whether one left factor, which is not too large, is multiplied for all of the result.
+// Whether one left factor, which is not too large, is multiplied for all of the
+// result.
 bool HasOneLeft(const Product& product) {
   constexpr int64_t kMostElements = int64_t{8} << 20;
   const bool is_vector = product.num_rows == 1 || product.num_columns == 1;
@@ -350,8 +298,8 @@ struct TilePlan {
                  CeilDivide(product.num_columns, columns) >=
              enough;
     };
-    // Each tile that is below another packs the right factor again, but none a packed left one:
-    // high and narrow tiles pack least.
+    // Each tile that is below another packs the right factor again, but none a
+    // packed left one: high and narrow tiles pack least.
     if (is_packed && enough > 1) {
       columns /= 2;
       while (!is_enough() && columns > kLeastTileColumns) columns /= 2;
@@ -400,7 +348,8 @@ int64_t PackedRows(const Product& product) {
   return CeilDivide(product.num_rows, kStripRows) * kStripRows;
 }
 
-// A packed left factor: block of the depth after block, of each all strips of rows.
+// A packed left factor: block of the depth after block, of each all strips of
+// rows.
 template <typename C>
 C* PackedStrip(const Product& product, C* packed, int64_t k, int64_t depth, int64_t row) {
   return packed + k * PackedRows(product) + row * depth;
@@ -423,6 +372,34 @@ void PackLeft(const Product& product, const void* address, C* packed, TaskRunner
   });
 }
 
+// Where sums are stored as they are computed: in a result of type C whose rows
+// are equally far apart and have neighbours as their elements, along with what
+// is added. place = null: in none such.
+template <typename C>
+StripSums<C> DirectSums(const Product& product, const Addresses& addresses, const Tile& tile) {
+  const auto is_even = [](const ProductOperand& operand) {
+    return operand.dtype == kDtypeOf<C> && operand.rows.rank == 1 && operand.columns.rank == 1 &&
+           operand.columns.strides[0] <= 1;
+  };
+  const auto offset = [&](const ProductOperand& operand) {
+    return tile.row * operand.rows.strides[0] + tile.column * operand.columns.strides[0];
+  };
+  const bool adds = addresses.added != nullptr && product.beta.real != 0;
+  StripSums<C> sums;
+  if (std::is_integral_v<C> || product.alpha.real != 1 || !is_even(product.out) ||
+      product.out.columns.strides[0] != 1 || (adds && !is_even(product.added))) {
+    return sums;
+  }
+  sums.place = static_cast<C*>(addresses.out) + offset(product.out);
+  sums.pitch = product.out.rows.strides[0];
+  if (!adds) return sums;
+  sums.added = static_cast<const C*>(addresses.added) + offset(product.added);
+  sums.added_pitch = product.added.rows.strides[0];
+  sums.is_same_in_row = product.added.columns.strides[0] == 0;
+  sums.beta = static_cast<C>(product.beta.real);
+  return sums;
+}
+
 // `packed`: the left factor, or null.
 template <typename C>
 void RunTile(const Product& product, const Addresses& addresses, const C* packed, const Tile& tile,
@@ -432,14 +409,17 @@ void RunTile(const Product& product, const Addresses& addresses, const C* packed
   const int64_t num_columns = tile.num_columns;
   int64_t steps[kBlockDepth];
   const int64_t pitch = CeilDivide(num_columns, kStripColumns<C>) * kStripColumns<C>;
-  const auto store = [&](int64_t row, int64_t count) {
-    StoreTile(product, addresses, {tile.row + row, count, tile.column, num_columns},
-              buffers.sums + row * pitch, pitch);
+  const auto store = [&](int64_t row, int64_t row_end, int64_t column, int64_t column_end) {
+    if (row == row_end || column == column_end) return;
+    StoreTile(product, addresses,
+              {tile.row + row, row_end - row, tile.column + column, column_end - column},
+              buffers.sums + row * pitch + column, pitch);
   };
   if (product.depth == 0) {
     std::fill_n(buffers.sums, num_rows * pitch, C{0});
-    return store(0, num_rows);
+    return store(0, num_rows, 0, num_columns);
   }
+  const StripSums<C> direct = DirectSums<C>(product, addresses, tile);
   for (int64_t k = 0; k < product.depth; k += kBlockDepth) {
     const int64_t depth = std::min(kBlockDepth, product.depth - k);
     OffsetsOf(product.right.rows, k, depth, steps);
@@ -456,15 +436,39 @@ void RunTile(const Product& product, const Addresses& addresses, const C* packed
         Pack<kStripRows>(product.left, addresses.left, lines.rows + block, block_rows, steps, depth,
                          buffers.left);
       }
+      const bool is_last = k + depth == product.depth;
+      const bool is_direct = is_last && direct.place != nullptr;
+      const int64_t whole_rows = is_direct ? WholeLines(block_rows, kStripRows, kStripThird) : 0;
+      const int64_t whole_columns =
+          is_direct ? WholeLines(num_columns, kStripColumns<C>, kStripColumns<C> / 2) : 0;
       for (int64_t j = 0; j < num_columns; j += kStripColumns<C>) {
         for (int64_t i = 0; i < block_rows; i += kStripRows) {
+          const int64_t row = block + i;
+          C* const place = buffers.sums + row * pitch + j;
+          StripSums<C> sums;
+          if (i < whole_rows && j < whole_columns) {
+            sums = direct;
+            sums.place += row * direct.pitch + j;
+            if (direct.added != nullptr) {
+              sums.added += row * direct.added_pitch + (direct.is_same_in_row ? 0 : j);
+            }
+          } else {
+            sums.place = place;
+            sums.pitch = pitch;
+          }
+          if (k > 0) {
+            sums.before = place;
+            sums.before_pitch = pitch;
+          }
           MultiplyStrips(block_rows - i, num_columns - j, left + i * depth,
-                         buffers.right + j * depth, depth, k > 0,
-                         buffers.sums + (block + i) * pitch + j, pitch);
+                         buffers.right + j * depth, depth, sums);
         }
       }
-      // While the sums are in a cache.
-      if (k + depth == product.depth) store(block, block_rows);
+      // What is left, while it is in a cache.
+      if (is_last) {
+        store(block, block + whole_rows, whole_columns, num_columns);
+        store(block + whole_rows, block + block_rows, 0, num_columns);
+      }
     }
   }
 }
@@ -500,8 +504,10 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
     }
   };
   const int64_t num_tasks = CeilDivide(num_tiles, per_task);
-  // Two lambdas, as one's memory on the stack costs time even where it is not used.
-  if constexpr (!std::is_integral_v<C>) {  // integers have no parts to be added up
+  // Two lambdas, as one's memory on the stack costs time even where it is not
+  // used.
+  if constexpr (!std::is_integral_v<C>) {  // integers have no parts to be added
+                                           // up
     if (product.num_columns == 1 || product.num_rows == 1) {
       return RunTasks(runner, num_tasks, [&](int64_t task) {
         run_task(task, [&](const Addresses& addresses, const Tile& tile) {
