@@ -9,7 +9,6 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/index_table.h"
 #include "kernels/cpu/plan.h"
-#include "kernels/cpu/simd.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {

@@ -21,6 +21,7 @@
 #include "kernels/cpu/index_table.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {

@@ -372,9 +372,8 @@ void PackLeft(const Product& product, const void* address, C* packed, TaskRunner
   });
 }
 
-// Where sums are stored as they are computed: in a result of type C whose rows
-// are equally far apart and have neighbours as their elements, along with what
-// is added. place = null: in none such.
+// Where sums are stored as they are computed, and the summands: in results of type C with rows that
+// are equally far apart and have neighbours as their elements. place = null: in none but these.
 template <typename C>
 StripSums<C> DirectSums(const Product& product, const Addresses& addresses, const Tile& tile) {
   const auto is_even = [](const ProductOperand& operand) {
@@ -464,7 +463,7 @@ void RunTile(const Product& product, const Addresses& addresses, const C* packed
                          buffers.right + j * depth, depth, sums);
         }
       }
-      // What is left, while it is in a cache.
+      // The other sums, while they are in a cache.
       if (is_last) {
         store(block, block + whole_rows, whole_columns, num_columns);
         store(block + whole_rows, block + block_rows, 0, num_columns);
