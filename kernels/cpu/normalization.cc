@@ -1,4 +1,4 @@
-// Normalisation of rows: layer, root mean square and group norm, and what is added before them.
+// Normalisation of rows: layer and root mean square norm, and what is added before them.
 #include <array>
 #include <cmath>
 #include <memory>
@@ -125,6 +125,16 @@ struct NormBackwardFormula {
   template <typename C>
   static void Compute(const C* const* in, int64_t count, const RowParameters& parameters,
                       const Row<C>& row, C* const* outputs) {
+    ComputeRow<false, C>(in, count, parameters, row, outputs, nullptr);
+  }
+  template <typename C>
+  static void ComputeAndAdd(const C* const* in, int64_t count, const RowParameters& parameters,
+                            const Row<C>& row, C* const* outputs, C* const* sums) {
+    ComputeRow<true, C>(in, count, parameters, row, outputs, sums);
+  }
+  template <bool kAddsToColumns, typename C>
+  static void ComputeRow(const C* const* in, int64_t count, const RowParameters& parameters,
+                         const Row<C>& row, C* const* outputs, C* const* sums) {
     const C scale = static_cast<C>(parameters.scale);
     const C *grad = in[0], *x = in[1], *gamma = in[2], *second = in[3], *added = in[4];
     const C mean = row.inputs[0];
@@ -133,6 +143,8 @@ struct NormBackwardFormula {
     const C slope = row.numbers[1];
     C* __restrict out = outputs[0];
     C* __restrict scaled = outputs[1];
+    C* __restrict of_gamma = kAddsToColumns ? sums[0] : nullptr;
+    C* __restrict of_beta = kAddsToColumns ? sums[1] : nullptr;
     OPSERVE_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       const C value = Value(x, second, scale, ElementReader<C>{i}) - mean;
@@ -143,54 +155,12 @@ struct NormBackwardFormula {
       } else {
         out[i] = result;
       }
+      if constexpr (kAddsToColumns) {
+        of_gamma[i] += grad[i] * (value * rstd);
+        of_beta[i] += grad[i];
+      }
     }
   }
-  template <typename C>
-  static void AddToColumns(const C* const* in, int64_t count, const RowParameters& parameters,
-                           const Row<C>& row, C* const* sums) {
-    const C scale = static_cast<C>(parameters.scale);
-    const C *grad = in[0], *x = in[1], *second = in[3];
-    const C mean = row.inputs[0];
-    const C rstd = row.inputs[1];
-    C* __restrict of_gamma = sums[0];
-    C* __restrict of_beta = sums[1];
-    OPSERVE_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) {
-      const C value = Value(x, second, scale, ElementReader<C>{i}) - mean;
-      of_gamma[i] += grad[i] * (value * rstd);
-      of_beta[i] += grad[i];
-    }
-  }
-};
-
-// The gradients of gamma and beta, one for each row. Inputs: the gradient, x, its mean and
-// 1/deviation.
-struct ChannelBackwardFormula {
-  static constexpr int kPasses = 1;
-  static constexpr uint32_t Uses(int /*pass*/) { return 0b1111; }
-
-  template <typename C>
-  static void Begin(Row<C>& /*row*/, const RowParameters& /*parameters*/) {}
-  template <typename C>
-  [[gnu::flatten]] static void Reduce(int /*pass*/, const C* const* in, int64_t count,
-                                      const RowParameters& /*parameters*/, Row<C>& row) {
-    const C *grad = in[0], *x = in[1], *mean = in[2], *rstd = in[3];
-    const auto sums = SumsOf<C, 2>(count, [&](auto at) {
-      return std::array{at(grad) * ((at(x) - at(mean)) * at(rstd)), at(grad)};
-    });
-    row.sums[0] += sums[0];
-    row.sums[1] += sums[1];
-  }
-  template <typename C>
-  static void EndPass(int /*pass*/, int64_t /*columns*/, const RowParameters& /*parameters*/,
-                      Row<C>& row) {
-    row.outputs[0] = static_cast<C>(row.sums[0]);
-    row.outputs[1] = static_cast<C>(row.sums[1]);
-  }
-  template <typename C>
-  static void Compute(const C* const* /*in*/, int64_t /*count*/,
-                      const RowParameters& /*parameters*/, const Row<C>& /*row*/,
-                      C* const* /*outputs*/) {}
 };
 
 // A tensor that has the columns' axes only, or the rows'.
@@ -387,99 +357,6 @@ std::unique_ptr<Kernel> MakeDeepNormGrad(const Call& call) {
   return MakeNormBackward<true, true>(tensors, axis, RealAttribute(call, 0));
 }
 
-// (N, C, ...) with the channels cut into groups: a row for each sample and group.
-struct Grouping {
-  int64_t num_samples, num_groups, group_channels, num_positions;
-
-  RowOperand Tensor(const TensorRef& tensor) const {
-    if (!tensor.is_given()) return SplitAt(tensor, 0);
-    const Layout& layout = tensor.layout;
-    const int64_t stride = StrideOf(layout, 1);
-    return {layout.dtype, tensor.address, 0,
-            JoinGroups(GroupOf(layout, 0, 1), OneAxis(num_groups, stride * group_channels)),
-            JoinGroups(OneAxis(group_channels, stride), GroupOf(layout, 2, layout.rank))};
-  }
-  RowOperand Channels(const TensorRef& tensor, double absent) const {
-    if (!tensor.is_given()) return SplitAt(tensor, 0, absent);
-    const int64_t stride = StrideOf(tensor.layout, 0);
-    return {tensor.layout.dtype, tensor.address, absent,
-            JoinGroups(OneAxis(num_samples, 0), OneAxis(num_groups, stride * group_channels)),
-            JoinGroups(OneAxis(group_channels, stride), OneAxis(num_positions, 0))};
-  }
-  // The same with a row for each channel.
-  RowOperand ByChannel(const TensorRef& tensor) const {
-    const Layout& layout = tensor.layout;
-    return {layout.dtype, tensor.address, 0, GroupOf(layout, 1, 2),
-            GroupOf(WithoutAxis(layout, 1))};
-  }
-  RowOperand StatisticByChannel(const TensorRef& tensor) const {
-    const Layout& layout = tensor.layout;
-    const int64_t group_stride = layout.strides[layout.rank - 1];
-    const int64_t sample_stride =
-        layout.rank > 1 ? layout.strides[0] : num_groups * layout.strides[0];
-    return {layout.dtype, tensor.address, 0,
-            JoinGroups(OneAxis(num_groups, group_stride), OneAxis(group_channels, 0)),
-            JoinGroups(OneAxis(num_samples, sample_stride), OneAxis(num_positions, 0))};
-  }
-};
-
-Grouping GroupingOf(const Call& call) {
-  Grouping grouping;
-  grouping.num_samples = IntAttribute(call, 0);
-  grouping.num_groups = std::max<int64_t>(1, IntAttribute(call, 3));
-  grouping.group_channels = IntAttribute(call, 1) / grouping.num_groups;
-  grouping.num_positions = IntAttribute(call, 2);
-  return grouping;
-}
-
-RowsPlan PlanOf(const Grouping& grouping) {
-  RowsPlan plan;
-  plan.num_rows = grouping.num_samples * grouping.num_groups;
-  plan.num_columns = grouping.group_channels * grouping.num_positions;
-  plan.num_elements = plan.num_rows * plan.num_columns;
-  return plan;
-}
-
-std::unique_ptr<Kernel> MakeGroupNorm(const Call& call) {
-  const Grouping grouping = GroupingOf(call);
-  RowsPlan plan = PlanOf(grouping);
-  plan.parameters.eps = RealAttribute(call, 4);
-  plan.inputs = {grouping.Tensor(InputRef(call, 0)), grouping.Channels(InputRef(call, 1), 1),
-                 grouping.Channels(InputRef(call, 2), 0)};
-  plan.outputs = {grouping.Tensor(OutputRef(call, 0))};
-  plan.row_outputs = {OfRows(OutputRef(call, 1), 1), OfRows(OutputRef(call, 2), 1)};
-  return MakeRowsKernel<NormFormula<true, false>>(std::move(plan));
-}
-
-std::unique_ptr<Kernel> MakeGroupNormBackward(const Call& call) {
-  const Grouping grouping = GroupingOf(call);
-  const TensorRef grad = InputRef(call, 0);
-  const TensorRef x = InputRef(call, 1);
-  const TensorRef mean = InputRef(call, 2);
-  const TensorRef rstd = InputRef(call, 3);
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  const TensorRef grad_x = OutputRef(call, 0);
-  if (grad_x.is_given() && NumElements(grad_x.layout) > 0) {
-    RowsPlan plan = PlanOf(grouping);
-    plan.inputs = {grouping.Tensor(grad), grouping.Tensor(x),
-                   grouping.Channels(InputRef(call, 4), 1)};
-    plan.outputs = {grouping.Tensor(grad_x)};
-    plan.row_inputs = {OfRows(mean, 1), OfRows(rstd, 1)};
-    kernels.push_back(MakeRowsKernel<NormBackwardFormula<true, false>>(std::move(plan)));
-  }
-  if (HasOutput(call, 1) || HasOutput(call, 2)) {
-    RowsPlan plan;
-    plan.num_rows = grouping.num_groups * grouping.group_channels;
-    plan.num_columns = grouping.num_samples * grouping.num_positions;
-    plan.num_elements = plan.num_rows * plan.num_columns;
-    plan.inputs = {grouping.ByChannel(grad), grouping.ByChannel(x),
-                   grouping.StatisticByChannel(mean), grouping.StatisticByChannel(rstd)};
-    plan.row_outputs = {OfRows(OutputRef(call, 1), 1), OfRows(OutputRef(call, 2), 1)};
-    kernels.push_back(MakeRowsKernel<ChannelBackwardFormula>(std::move(plan)));
-  }
-  return MakeSequence(std::move(kernels));
-}
-
 }  // namespace
 
 std::span<const KernelEntry> NormalizationKernels() {
@@ -490,8 +367,6 @@ std::span<const KernelEntry> NormalizationKernels() {
       {"aclnnDeepNorm", &MakeDeepNorm},
       {"aclnnDeepNormGrad", &MakeDeepNormGrad},
       {"aclnnFastLayerNorm", &MakeLayerNorm},
-      {"aclnnGroupNorm", &MakeGroupNorm},
-      {"aclnnGroupNormBackward", &MakeGroupNormBackward},
       {"aclnnLayerNorm", &MakeLayerNorm},
       {"aclnnLayerNormBackward", &MakeLayerNormBackward},
       {"aclnnLayerNormWithImplMode", &MakeLayerNorm},

@@ -23,6 +23,7 @@ constexpr Table kTables[] = {
     DropoutKernels,
     ForeachKernels,
     GatedKernels,
+    GroupNormKernels,
     IndexKernels,
     KlDivBackwardKernels,
     KlDivTargetBackwardKernels,

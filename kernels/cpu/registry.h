@@ -25,6 +25,7 @@ std::span<const KernelEntry> CrossEntropyKernels();
 std::span<const KernelEntry> DropoutKernels();
 std::span<const KernelEntry> ForeachKernels();
 std::span<const KernelEntry> GatedKernels();
+std::span<const KernelEntry> GroupNormKernels();
 std::span<const KernelEntry> IndexKernels();
 std::span<const KernelEntry> KlDivBackwardKernels();
 std::span<const KernelEntry> KlDivTargetBackwardKernels();

@@ -9,8 +9,9 @@
 //   EndPass(pass, num_columns, parameters, row), Compute(inputs, count, parameters, row, outputs)
 // all static and templates of the type C that is computed in. Pass kPasses is that of Compute. A
 // formula of a plan with column_outputs has besides
-//   AddToColumns(inputs, count, parameters, row, sums)
-// which adds the row's terms to each column's sums. It runs after Compute, on the same inputs.
+//   ComputeAndAdd(inputs, count, parameters, row, outputs, sums)
+// which does as Compute and adds the row's terms to each column's sums, so that the inputs are read
+// once for both.
 #pragma once
 
 #include <algorithm>
@@ -71,6 +72,22 @@ struct Row {
   std::array<double, 3> sums;  // of blocks, each of which is summed as C; 0 at the beginning
 };
 
+// Whether `count` positions of a group of axes from `first` on are one stride apart.
+inline bool AreInOneRun(const AxisGroup& axes, int64_t first, int64_t count) {
+  return axes.rank == 1 || first % axes.inner_extent() + count <= axes.inner_extent();
+}
+// Whether the tile's rows are runs of numbers of type C in memory, one stride apart.
+template <typename C>
+bool AreRuns(const RowOperand& operand, int64_t row, int64_t num_rows, int64_t column,
+             int64_t count) {
+  return operand.dtype == kDtypeOf<C> && operand.columns.inner_stride() == 1 &&
+         AreInOneRun(operand.columns, column, count) && AreInOneRun(operand.rows, row, num_rows);
+}
+// Elements from the operand's first one to the one at that place.
+inline int64_t OffsetOf(const RowOperand& operand, int64_t row, int64_t column) {
+  return AxisCursor(operand.rows, row).offset() + AxisCursor(operand.columns, column).offset();
+}
+
 // Reads a tile of `num_rows` x `count` elements from (`row`, `column`) on, of any dtype and
 // strides, as numbers in `buffer`, row by row; and writes one. For float and double; they are
 // functions of their own as they are the same for all formulas, and large.
@@ -103,8 +120,9 @@ class RowsKernel final : public Kernel {
       panel_rows_ = kSide;
       tile_columns_ = kSide;
     } else if (plan_.num_columns >= kTile / 8) {
-      panel_rows_ = 1;
-      const int64_t run = RunOfColumns();
+      panel_rows_ = std::max<int64_t>(1, kPanel / plan_.num_columns);
+      // A tile that is a part of one run, such as an image of a channel, is taken as it lies.
+      const int64_t run = columns.rank > 1 ? columns.inner_extent() : 0;
       const bool has_long_runs = run >= kTile / 8 && run <= kTile;
       tile_columns_ = has_long_runs ? run : kTile;
     } else {
@@ -157,6 +175,9 @@ class RowsKernel final : public Kernel {
 
  private:
   static constexpr int64_t kTile = 4096;  // elements
+  // Elements of the few rows that are taken at a time: the next pass finds them in the first-level
+  // cache.
+  static constexpr int64_t kPanel = kTile / 2;
   static constexpr int64_t kSide = 64;
   // Tasks that leave sums of columns, at most; and the rows that are summed up as C.
   static constexpr int64_t kMostPartialSums = 64;
@@ -182,20 +203,6 @@ class RowsKernel final : public Kernel {
     alignas(64) C buffers[kMaxRowInputs][kTile];
     alignas(64) C results[kMaxRowOutputs][kTile];  // those that are not written to their place
   };
-
-  // The columns of a tile of rows of several runs, such as the images of a group, or 0: a tile with
-  // a part of one run is taken as it lies, and has one number of each operand that has one for each
-  // run.
-  int64_t RunOfColumns() const {
-    const RowOperand& first = plan_.inputs[0];
-    if (first.columns.rank > 1) return first.columns.inner_extent();
-    if (!IsRun(first, 0, plan_.num_columns)) return 0;  // it is converted once for all passes
-    for (const RowOperand& operand : plan_.inputs) {
-      const AxisGroup& columns = operand.columns;
-      if (columns.rank > 1 && columns.inner_stride() == 0) return columns.inner_extent();
-    }
-    return 0;
-  }
 
   bool has_column_sums() const { return !plan_.column_outputs.empty(); }
 
@@ -288,24 +295,6 @@ class RowsKernel final : public Kernel {
     return in;
   }
 
-  // Whether `count` columns from `column` on follow one another in memory as numbers of type C.
-  static bool IsRun(const RowOperand& operand, int64_t column, int64_t count) {
-    const AxisGroup& columns = operand.columns;
-    return operand.dtype == kDtypeOf<C> && columns.inner_stride() == 1 &&
-           AreInOneRun(columns, column, count);
-  }
-  // Whether `count` columns from `column` on are the same number.
-  static bool IsOneNumber(const RowOperand& operand, int64_t column, int64_t count) {
-    const AxisGroup& columns = operand.columns;
-    return columns.inner_stride() == 0 && AreInOneRun(columns, column, count);
-  }
-  static bool AreInOneRun(const AxisGroup& columns, int64_t column, int64_t count) {
-    return columns.rank == 1 || column % columns.inner_extent() + count <= columns.inner_extent();
-  }
-  static int64_t OffsetOf(const RowOperand& operand, int64_t row, int64_t column) {
-    return AxisCursor(operand.rows, row).offset() + AxisCursor(operand.columns, column).offset();
-  }
-
   void Load(size_t k, int64_t row, int64_t num_rows, int64_t column, int64_t count,
             Tiles& tiles) const {
     const RowOperand& operand = plan_.inputs[k];
@@ -320,19 +309,12 @@ class RowsKernel final : public Kernel {
       return;
     }
     const void* address = tiles.addresses[operand.address];
-    if (num_rows == 1 && IsRun(operand, column, count)) {
+    if (AreRuns<C>(operand, row, num_rows, column, count)) {
       tiles.first[k] = static_cast<const C*>(address) + OffsetOf(operand, row, column);
-      tiles.pitch[k] = 0;
+      tiles.pitch[k] = operand.rows.inner_stride();
       return;
     }
     tiles.first[k] = buffer;
-    if (num_rows == 1 && IsOneNumber(operand, column, count)) {
-      // As a channel's factor of its image: LoadTile would take longer to see it than to fill.
-      std::fill_n(buffer, count,
-                  LoadNumber<C>(operand.dtype, address, OffsetOf(operand, row, column)));
-      tiles.pitch[k] = 0;
-      return;
-    }
     tiles.pitch[k] = count;
     const bool is_constant = operand.rows.is_broadcast();
     if (is_constant) tiles.pitch[k] = 0;
@@ -344,24 +326,29 @@ class RowsKernel final : public Kernel {
   void ComputeTile(int64_t row, int64_t num_rows, int64_t column, int64_t count, Tiles& tiles,
                    void* const* outputs) const {
     C* first[kMaxRowOutputs] = {tiles.results[0], tiles.results[1]};
+    int64_t pitch[kMaxRowOutputs] = {count, count};
     const size_t num_outputs = plan_.outputs.size();
     bool is_direct[kMaxRowOutputs] = {};
     for (size_t k = 0; k < num_outputs; ++k) {
       const RowOperand& operand = plan_.outputs[k];
-      if (operand.address < 0 || num_rows != 1 || !IsRun(operand, column, count)) continue;
+      if (operand.address < 0 || !AreRuns<C>(operand, row, num_rows, column, count)) continue;
       first[k] = static_cast<C*>(outputs[operand.address]) + OffsetOf(operand, row, column);
+      pitch[k] = operand.rows.inner_stride();
       is_direct[k] = true;
     }
     for (int64_t i = 0; i < num_rows; ++i) {
       const std::array<const C*, kMaxRowInputs> in = RowOf(tiles, i);
-      C* const out[] = {first[0] + i * count, first[1] + i * count};
-      Formula::template Compute<C>(in.data(), count, tiles.parameters, tiles.rows[i], out);
-      if constexpr (requires { &Formula::template AddToColumns<C>; }) {
-        if (!has_column_sums()) continue;
-        C* const parts = tiles.column_sums.parts + column;
-        C* const sums[] = {parts, parts + plan_.num_columns};
-        Formula::template AddToColumns<C>(in.data(), count, tiles.parameters, tiles.rows[i], sums);
+      C* const out[] = {first[0] + i * pitch[0], first[1] + i * pitch[1]};
+      if constexpr (requires { &Formula::template ComputeAndAdd<C>; }) {
+        if (has_column_sums()) {
+          C* const parts = tiles.column_sums.parts + column;
+          C* const sums[] = {parts, parts + plan_.num_columns};
+          Formula::template ComputeAndAdd<C>(in.data(), count, tiles.parameters, tiles.rows[i], out,
+                                             sums);
+          continue;
+        }
       }
+      Formula::template Compute<C>(in.data(), count, tiles.parameters, tiles.rows[i], out);
     }
     for (size_t k = 0; k < num_outputs; ++k) {
       const RowOperand& operand = plan_.outputs[k];
