@@ -6,6 +6,7 @@
 // The bit of element i of the row-major order is bit i % 8 of byte i / 8; those behind the last
 // element are 0.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -18,37 +19,83 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/simd.h"
 #include "kernels/cpu/tasks.h"
 
 namespace opserve::kernels {
 namespace {
 
-// Blocks that are computed at a time, one in each lane of vectors.
-constexpr int kBlocks = 16;
+// Words of blocks, one in the lower half of each lane: products are as wide as a lane, and leave
+// the upper half with bits that nothing reads.
+typedef uint64_t Words __attribute__((vector_size(sizeof(FloatVector))));
+typedef int64_t SignedWords __attribute__((vector_size(sizeof(FloatVector))));
+constexpr int kWordLanes = sizeof(Words) / sizeof(uint64_t);
 
-// words[j][i] = word j of block `counter` + i.
-void RandomBlocks(uint64_t seed, uint64_t counter, uint32_t (*words)[kBlocks]) {
-  uint32_t key[2] = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-  for (int i = 0; i < kBlocks; ++i) {
-    const uint64_t place = counter + static_cast<uint64_t>(i);
-    words[0][i] = static_cast<uint32_t>(place);
-    words[1][i] = static_cast<uint32_t>(place >> 32);
-    words[2][i] = 0;
-    words[3][i] = 0;
-  }
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kBlocks; ++i) {
-      const uint64_t a = uint64_t{0xD2511F53} * words[0][i];
-      const uint64_t b = uint64_t{0xCD9E8D57} * words[2][i];
-      words[0][i] = static_cast<uint32_t>(b >> 32) ^ words[1][i] ^ key[0];
-      words[1][i] = static_cast<uint32_t>(b);
-      words[2][i] = static_cast<uint32_t>(a >> 32) ^ words[3][i] ^ key[1];
-      words[3][i] = static_cast<uint32_t>(a);
-    }
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
+constexpr int kRounds = 10;
+
+// The products of the lanes' lower halves.
+[[gnu::always_inline]] inline Words ProductsOf(Words a, Words b) {
+#if defined(__AVX512F__)
+  return std::bit_cast<Words>(
+      _mm512_mul_epu32(std::bit_cast<__m512i>(a), std::bit_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return std::bit_cast<Words>(
+      _mm256_mul_epu32(std::bit_cast<__m256i>(a), std::bit_cast<__m256i>(b)));
+#elif defined(__SSE4_1__)
+  return std::bit_cast<Words>(_mm_mul_epu32(std::bit_cast<__m128i>(a), std::bit_cast<__m128i>(b)));
+#else
+  return (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF);
+#endif
 }
+
+// The random words of a seed.
+class Philox {
+ public:
+  explicit Philox(uint64_t seed) {
+    auto low = static_cast<uint32_t>(seed);
+    auto high = static_cast<uint32_t>(seed >> 32);
+    for (int round = 0; round < kRounds; ++round) {
+      keys_[round][0] = low;
+      keys_[round][1] = high;
+      low += 0x9E3779B9;
+      high += 0xBB67AE85;
+    }
+  }
+
+  // bytes[i] = the bits of blocks `counter` + 2i and + 2i + 1, a bit for each word: whether it is
+  // below `limit`. For kWordLanes bytes.
+  void Compare(uint64_t counter, uint64_t limit, uint8_t* bytes) const {
+    Words even;
+    for (int i = 0; i < kWordLanes; ++i) even[i] = counter + 2 * static_cast<uint64_t>(i);
+    const Words bits = BitsOf(even, limit) | BitsOf(even + 1, limit) << 4;
+    for (int i = 0; i < kWordLanes; ++i) bytes[i] = static_cast<uint8_t>(bits[i]);
+  }
+
+ private:
+  // Of the blocks at `counters`: bit j of a lane is set if word j is below `limit`.
+  [[gnu::always_inline]] Words BitsOf(Words counters, uint64_t limit) const {
+    Words words[4] = {counters, counters >> 32, Words{}, Words{}};
+#pragma GCC unroll 10
+    for (const auto& key : keys_) {
+      const Words a = ProductsOf(Words{} + 0xD2511F53, words[0]);
+      const Words b = ProductsOf(Words{} + 0xCD9E8D57, words[2]);
+      words[0] = (b >> 32) ^ words[1] ^ key[0];
+      words[1] = b;
+      words[2] = (a >> 32) ^ words[3] ^ key[1];
+      words[3] = a;
+    }
+    Words bits = {};
+    for (int j = 0; j < 4; ++j) {
+      // Signed, as vectors have no other comparison.
+      const auto word = reinterpret_cast<SignedWords>(words[j] & 0xFFFFFFFF);
+      const auto is_below = reinterpret_cast<Words>(word < static_cast<int64_t>(limit));
+      bits |= is_below & (uint64_t{1} << j);
+    }
+    return bits;
+  }
+
+  uint64_t keys_[kRounds][2];
+};
 
 struct MaskPlan {
   TensorRef mask;
@@ -75,22 +122,22 @@ void DrawMask(const MaskPlan& plan, void* const* outputs, TaskRunner& runner) {
   const int64_t num_bytes = NumElements(plan.mask.layout);
   const int64_t stride = plan.mask.layout.rank == 0 ? 0 : plan.mask.layout.strides[0];
   auto* bytes = static_cast<uint8_t*>(outputs[plan.mask.address]);
+  const Philox philox(plan.seed);
   constexpr int64_t kTaskBytes = kTaskElements / 8;
   RunTasks(runner, CeilDivide(num_bytes, kTaskBytes), [&](int64_t task) {
     const int64_t end = std::min((task + 1) * kTaskBytes, num_bytes);
-    for (int64_t i = task * kTaskBytes; i < end; i += kBlocks / 2) {
-      uint32_t words[4][kBlocks];
-      RandomBlocks(plan.seed, plan.offset + static_cast<uint64_t>(2 * i), words);
-      uint32_t halves[kBlocks];
-      for (int k = 0; k < kBlocks; ++k) {
-        halves[k] = 0;
-        for (int j = 0; j < 4; ++j) halves[k] |= (words[j][k] < plan.limit ? 1U : 0U) << j;
+    for (int64_t i = task * kTaskBytes; i < end; i += kWordLanes) {
+      const uint64_t counter = plan.offset + static_cast<uint64_t>(2 * i);
+      if (stride == 1 && i + kWordLanes <= std::min(end, plan.count / 8)) {
+        philox.Compare(counter, plan.limit, bytes + i);
+        continue;
       }
-      const int64_t num_bytes_here = std::min<int64_t>(kBlocks / 2, end - i);
+      uint8_t drawn[kWordLanes];
+      philox.Compare(counter, plan.limit, drawn);
+      const int64_t num_bytes_here = std::min<int64_t>(kWordLanes, end - i);
       for (int64_t k = 0; k < num_bytes_here; ++k) {
-        const uint32_t bits = halves[2 * k] | halves[2 * k + 1] << 4;
         const int64_t num_bits = std::clamp<int64_t>(plan.count - 8 * (i + k), 0, 8);
-        bytes[(i + k) * stride] = static_cast<uint8_t>(bits & ((1U << num_bits) - 1));
+        bytes[(i + k) * stride] = static_cast<uint8_t>(drawn[k] & ((1U << num_bits) - 1));
       }
     }
   });
