@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/call.h"
@@ -184,16 +185,17 @@ ResizePlan PlanResize(const Call& call, const TensorRef& images, const TensorRef
   return plan;
 }
 
-// Calls row(plane, row, taps) for all planes and rows, each of `cost` elements. `width`: of the
-// result, whose columns' taps they are.
-template <typename Row>
+// Calls row(plane, row) for all planes and rows, each of `cost` elements, where each task has a
+// `row` of its own from make_row(taps). `width`: of the result, whose columns' taps they are.
+template <typename MakeRow>
 void ForEachRow(const Axis& columns, int64_t width, int64_t num_rows, int64_t height, int64_t cost,
-                TaskRunner& runner, Row row) {
+                TaskRunner& runner, MakeRow make_row) {
   const int64_t per_task = PiecesPerTask(cost);
   RunTasks(runner, CeilDivide(num_rows, per_task), [&](int64_t task) {
     const ColumnTaps taps(columns, width);
+    auto row = make_row(taps);
     const int64_t end = std::min((task + 1) * per_task, num_rows);
-    for (int64_t i = task * per_task; i < end; ++i) row(i / height, i % height, taps);
+    for (int64_t i = task * per_task; i < end; ++i) row(i / height, i % height);
   });
 }
 
@@ -237,38 +239,162 @@ std::unique_ptr<Kernel> MakeResize(const ResizePlan& plan) {
         const int64_t from_stride = plan.images.layout.strides[3];
         const int64_t to_stride = plan.resized.layout.strides[3];
         VisitAnyElement(plan.images.layout.dtype, [&]<typename Element>(Element) {
-          ForEachRow(
-              plan.columns, width, count / width, plan.resized_height(), width, runner,
-              [&](int64_t plane, int64_t y, const ColumnTaps& taps) {
-                const Tap row = plan.rows.At(y);
-                const auto* low = RowOf<Element>(plan.images, plan.image_planes,
-                                                 inputs[plan.images.address], plane, row.low);
-                const auto* high = RowOf<Element>(plan.images, plan.image_planes,
-                                                  inputs[plan.images.address], plane, row.high);
-                auto* to = const_cast<Element*>(RowOf<Element>(
-                    plan.resized, plan.resized_planes, outputs[plan.resized.address], plane, y));
-                if (plan.is_nearest) {
-                  ForEachColumn(width, runner, [&](int64_t x) {
-                    to[x * to_stride] = low[taps.At(x).low * from_stride];
-                  });
-                  return;
-                }
-                using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
-                const C down = row.share;
+          const auto make_row = [&](const ColumnTaps& taps) {
+            return [&](int64_t plane, int64_t y) {
+              const Tap row = plan.rows.At(y);
+              const auto* low = RowOf<Element>(plan.images, plan.image_planes,
+                                               inputs[plan.images.address], plane, row.low);
+              const auto* high = RowOf<Element>(plan.images, plan.image_planes,
+                                                inputs[plan.images.address], plane, row.high);
+              auto* to = const_cast<Element*>(RowOf<Element>(
+                  plan.resized, plan.resized_planes, outputs[plan.resized.address], plane, y));
+              if (plan.is_nearest) {
                 ForEachColumn(width, runner, [&](int64_t x) {
-                  const Tap column = taps.At(x);
-                  const C right = column.share;
-                  const auto between = [&](const Element* line) {
-                    return (1 - right) * NumberOf<C>(line[column.low * from_stride]) +
-                           right * NumberOf<C>(line[column.high * from_stride]);
-                  };
-                  to[x * to_stride] =
-                      ElementOf<Element>((1 - down) * between(low) + down * between(high));
+                  to[x * to_stride] = low[taps.At(x).low * from_stride];
                 });
+                return;
+              }
+              using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+              const C down = row.share;
+              ForEachColumn(width, runner, [&](int64_t x) {
+                const Tap column = taps.At(x);
+                const C right = column.share;
+                const auto between = [&](const Element* line) {
+                  return (1 - right) * NumberOf<C>(line[column.low * from_stride]) +
+                         right * NumberOf<C>(line[column.high * from_stride]);
+                };
+                to[x * to_stride] =
+                    ElementOf<Element>((1 - down) * between(low) + down * between(high));
               });
+            };
+          };
+          ForEachRow(plan.columns, width, count / width, plan.resized_height(), width, runner,
+                     make_row);
         });
       });
 }
+
+// sums[x] += the elements of a line that go to it, so many side by side.
+template <typename C, typename Count>
+void AddTogether(const C* line, Count together, int64_t count, C* __restrict sums) {
+  for (int64_t x = 0; x < count; ++x) {
+    C sum = sums[x];
+    for (int64_t j = 0; j < together; ++j) sum += line[x * together + j];
+    sums[x] = sum;
+  }
+}
+
+// The gradient of rows of images: what the rows of the result pass back that took them. Belongs to
+// one task.
+template <typename Element>
+class GradientRows {
+ public:
+  // `plan` and `taps` outlive it.
+  GradientRows(const ResizePlan& plan, const ColumnTaps& taps, const void* const* inputs,
+               void* const* outputs, const TaskRunner& runner)
+      : plan_(plan),
+        taps_(taps),
+        inputs_(inputs),
+        outputs_(outputs),
+        runner_(runner),
+        sums_(plan.width()) {}
+
+  void operator()(int64_t plane, int64_t y) {
+    MoveTo(y);
+    std::fill(sums_.begin(), sums_.end(), C{0});
+    // The rows of the result that took a row of the image follow one another. They are added up
+    // first, in parts of their columns.
+    C line[kPart];
+    for (int64_t begin = 0; begin < plan_.resized_width(); begin += kPart) {
+      const int64_t count = std::min(kPart, plan_.resized_width() - begin);
+      if (!AddRows(plane, y, begin, count, line)) return;
+      AddColumns(begin, count, line);
+    }
+    VisitAnyElement(plan_.images.layout.dtype, [&]<typename Out>(Out) {
+      auto* to = const_cast<Out*>(
+          RowOf<Out>(plan_.images, plan_.image_planes, outputs_[plan_.images.address], plane, y));
+      StoreRun(sums_.data(), 1, plan_.width(), to, plan_.images.layout.strides[3]);
+    });
+  }
+
+ private:
+  using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+  static constexpr int64_t kPart = 1024;
+
+  // Finds the rows of the result that took row y: near those of the row before, if that was the
+  // last one.
+  void MoveTo(int64_t y) {
+    if (y_ < 0 || y != y_ + 1) {
+      first_ = plan_.rows.BeginOf(y);
+      end_ = plan_.rows.EndOf(y);
+    }
+    const int64_t count = plan_.resized_height();
+    while (first_ < count && plan_.rows.At(first_).high < y) ++first_;
+    while (end_ < count && plan_.rows.At(end_).low <= y) ++end_;
+    y_ = y;
+  }
+
+  // line[x] = the sum of column begin + x of these rows. False: the kernel must stop.
+  bool AddRows(int64_t plane, int64_t y, int64_t begin, int64_t count, C* line) const {
+    const int64_t stride = plan_.resized.layout.strides[3];
+    std::fill_n(line, count, C{0});
+    for (int64_t i = first_; i < end_; ++i) {
+      if (runner_.MustStop()) return false;
+      const Tap row = plan_.rows.At(i);
+      const auto* from = RowOf<Element>(plan_.resized, plan_.resized_planes,
+                                        inputs_[plan_.resized.address], plane, i) +
+                         begin * stride;
+      const C share = row.share;
+      const C down = (row.low == y ? 1 - share : C{0}) + (row.high == y ? share : C{0});
+      AddRun(from, stride, count, plan_.is_nearest ? C{1} : down, line);
+    }
+    return true;
+  }
+
+  // Adds column begin + x of the result, of which line[x] is the sum, to those that it took.
+  void AddColumns(int64_t begin, int64_t count, const C* line) {
+    const int64_t together = taps_.together();
+    if (!plan_.is_nearest) {
+      for (int64_t x = 0; x < count; ++x) {
+        const Tap column = taps_.At(begin + x);
+        const C right = column.share;
+        sums_[column.low] += (1 - right) * line[x];
+        sums_[column.high] += right * line[x];
+      }
+    } else if (together > 0 && kPart % together == 0) {
+      C* const sums = sums_.data() + begin / together;
+      if (together == 2) {
+        AddTogether(line, std::integral_constant<int64_t, 2>(), count / 2, sums);
+      } else {
+        AddTogether(line, together, count / together, sums);
+      }
+    } else {
+      // Neighbours mostly go to one element: in a register, none waits for a store.
+      int64_t element = taps_.At(begin).low;
+      C sum = 0;
+      for (int64_t x = 0; x < count; ++x) {
+        const int64_t next = taps_.At(begin + x).low;
+        if (next != element) {
+          sums_[element] += sum;
+          element = next;
+          sum = 0;
+        }
+        sum += line[x];
+      }
+      sums_[element] += sum;
+    }
+  }
+
+  const ResizePlan& plan_;
+  const ColumnTaps& taps_;
+  const void* const* const inputs_;
+  void* const* const outputs_;
+  const TaskRunner& runner_;
+  std::vector<C> sums_;
+  int64_t y_ = -1;
+  int64_t first_ = 0;
+  int64_t end_ = 0;
+};
 
 // Backwards.
 std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
@@ -279,74 +405,11 @@ std::unique_ptr<Kernel> MakeResizeGradient(const ResizePlan& plan) {
       std::max(count, NumElements(plan.resized.layout)), 0,
       [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
           TaskRunner& runner) {
-        const int64_t width = plan.width();
-        const int64_t resized_width = plan.resized_width();
         VisitAnyElement(plan.resized.layout.dtype, [&]<typename Element>(Element) {
-          using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
-          ForEachRow(
-              plan.columns, resized_width, count / width, plan.height(), cost, runner,
-              [&](int64_t plane, int64_t y, const ColumnTaps& taps) {
-                std::vector<C> sums(width);
-                // The rows of the result that took a row of the image follow one another. They are
-                // added up first, in parts of their columns.
-                constexpr int64_t kPart = 1024;
-                C line[kPart];
-                const int64_t first = plan.rows.BeginOf(y);
-                const int64_t end = plan.rows.EndOf(y);
-                const int64_t stride = plan.resized.layout.strides[3];
-                for (int64_t begin = 0; begin < resized_width; begin += kPart) {
-                  const int64_t part = std::min(kPart, resized_width - begin);
-                  std::fill_n(line, part, C{0});
-                  for (int64_t i = first; i < end; ++i) {
-                    if (runner.MustStop()) return;
-                    const Tap row = plan.rows.At(i);
-                    const auto* from = RowOf<Element>(plan.resized, plan.resized_planes,
-                                                      inputs[plan.resized.address], plane, i) +
-                                       begin * stride;
-                    const C share = row.share;
-                    const C down =
-                        (row.low == y ? 1 - share : C{0}) + (row.high == y ? share : C{0});
-                    AddRun(from, stride, part, plan.is_nearest ? C{1} : down, line);
-                  }
-                  const int64_t together = taps.together();
-                  if (plan.is_nearest && together > 0 && kPart % together == 0) {
-                    C* const elements = sums.data() + begin / together;
-                    for (int64_t j = 0; j < together; ++j) {
-                      for (int64_t x = 0; x < part / together; ++x) {
-                        elements[x] += line[x * together + j];
-                      }
-                    }
-                    continue;
-                  }
-                  if (plan.is_nearest) {
-                    // Neighbours mostly go to one element: in a register, none waits for a store.
-                    int64_t element = taps.At(begin).low;
-                    C sum = 0;
-                    for (int64_t x = 0; x < part; ++x) {
-                      const int64_t next = taps.At(begin + x).low;
-                      if (next != element) {
-                        sums[element] += sum;
-                        element = next;
-                        sum = 0;
-                      }
-                      sum += line[x];
-                    }
-                    sums[element] += sum;
-                    continue;
-                  }
-                  for (int64_t x = 0; x < part; ++x) {
-                    const Tap column = taps.At(begin + x);
-                    const C right = column.share;
-                    sums[column.low] += (1 - right) * line[x];
-                    sums[column.high] += right * line[x];
-                  }
-                }
-                VisitAnyElement(plan.images.layout.dtype, [&]<typename Out>(Out) {
-                  auto* to = const_cast<Out*>(RowOf<Out>(plan.images, plan.image_planes,
-                                                         outputs[plan.images.address], plane, y));
-                  StoreRun(sums.data(), 1, width, to, plan.images.layout.strides[3]);
-                });
-              });
+          ForEachRow(plan.columns, plan.resized_width(), count / plan.width(), plan.height(), cost,
+                     runner, [&](const ColumnTaps& taps) {
+                       return GradientRows<Element>(plan, taps, inputs, outputs, runner);
+                     });
         });
       });
 }
