@@ -31,6 +31,7 @@ constexpr Table kTables[] = {
     LogSoftmaxBackwardKernels,
     LossKernels,
     MatrixKernels,
+    MaxPoolingKernels,
     MemoryKernels,
     MseLossBackwardKernels,
     NllLossKernels,

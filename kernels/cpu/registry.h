@@ -33,6 +33,7 @@ std::span<const KernelEntry> L1LossBackwardKernels();
 std::span<const KernelEntry> LogSoftmaxBackwardKernels();
 std::span<const KernelEntry> LossKernels();
 std::span<const KernelEntry> MatrixKernels();
+std::span<const KernelEntry> MaxPoolingKernels();
 std::span<const KernelEntry> MemoryKernels();
 std::span<const KernelEntry> MseLossBackwardKernels();
 std::span<const KernelEntry> NllLossKernels();
