@@ -186,7 +186,7 @@ ResizePlan PlanResize(const Call& call, const TensorRef& images, const TensorRef
 }
 
 // Calls row(plane, row) for all planes and rows, each of `cost` elements, where each task has a
-// `row` of its own from make_row(taps). `width`: of the result, whose columns' taps they are.
+// `row` of its own from make_row(taps). `width`: of the result, to which the columns' taps belong.
 template <typename MakeRow>
 void ForEachRow(const Axis& columns, int64_t width, int64_t num_rows, int64_t height, int64_t cost,
                 TaskRunner& runner, MakeRow make_row) {
@@ -284,8 +284,8 @@ void AddTogether(const C* line, Count together, int64_t count, C* __restrict sum
   }
 }
 
-// The gradient of rows of images: what the rows of the result pass back that took them. Belongs to
-// one task.
+// The gradient of rows of images, which gather from the rows of the result that took them. Belongs
+// to one task.
 template <typename Element>
 class GradientRows {
  public:
