@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/formula.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/reduce_rows.h"
 #include "kernels/cpu/slots.h"
 #include "kernels/cpu/tasks.h"
 #include "kernels/cpu/tile.h"
@@ -61,6 +62,17 @@ void CombineBlock(const T* __restrict values, int64_t count, T* __restrict into)
   for (int64_t i = 0; i < count; ++i) into[i] = Op::Combined(into[i], values[i]);
 }
 
+// The same with the blocks of several tiles, one after the other: `into` is read and written once.
+constexpr int64_t kTilesAtOnce = 4;
+template <typename Op, typename T>
+void CombineBlocks(const T* const* tiles, int64_t count, T* __restrict into) {
+  const T *first = tiles[0], *second = tiles[1], *third = tiles[2], *fourth = tiles[3];
+  for (int64_t i = 0; i < count; ++i) {
+    const T two = Op::Combined(Op::Combined(into[i], first[i]), second[i]);
+    into[i] = Op::Combined(Op::Combined(two, third[i]), fourth[i]);
+  }
+}
+
 // Combines `count` rows of `columns` values, `pitch` apart, into the first: neighbours, then
 // neighbouring results, and so on. The others are used as scratch.
 template <typename Op, typename T>
@@ -98,15 +110,16 @@ std::array<T, kMaxParameters> ParametersIn(const Parameters& parameters) {
 template <typename T, typename Op>
 class ReduceKernel final : public Kernel {
  public:
-  ReduceKernel(const Call& call, const ReducePlan& plan, size_t output, MapLoop<T> term,
-               MapLoop<T> finish, const SumMatrix& sum)
+  ReduceKernel(const Call& call, const ReducePlan& plan, const RowLoops& rows, size_t output,
+               MapLoop<T> term, MapLoop<T> finish, const SumMatrix& sum)
       : term_(term),
+        row_(RowLoopOf(rows)),
         finish_(finish),
         parameters_(ParametersIn<T>(plan.parameters)),
         finish_parameters_(ParametersIn<T>(plan.finish_parameters)),
         arguments_(plan.inputs),
         destination_(FirstAddress(call.outputs, output)),
-        matrix_(WithLongPanels(sum, term)),
+        matrix_(WithLongPanels(sum, plan.inputs.size())),
         columns_are_reduced_(sum.columns_are_summed) {
     for (size_t argument : plan.inputs) sources_.push_back(FirstAddress(call.inputs, argument));
     num_kept_ = columns_are_reduced_ ? matrix_.num_rows : matrix_.num_columns;
@@ -167,15 +180,28 @@ class ReduceKernel final : public Kernel {
  private:
   using Readers = Slots<TileReader<T>, kMaxMapInputs>;
 
-  // Rows that are combined where they lie need no memory of a tile's size, so more of them are one.
-  static Matrix WithLongPanels(const SumMatrix& sum, MapLoop<T> term) {
+  static RowLoop<T> RowLoopOf(const RowLoops& loops) {
+    if constexpr (std::is_same_v<T, float>) {
+      return loops.in_float;
+    } else if constexpr (std::is_same_v<T, double>) {
+      return loops.in_double;
+    } else {
+      return nullptr;
+    }
+  }
+
+  // Rows that are read where they lie need no memory of a tile's size, so more of them are one.
+  static Matrix WithLongPanels(const SumMatrix& sum, size_t num_inputs) {
     constexpr int64_t kPanelElements = kTaskElements / 4;
     Matrix matrix = sum.matrix;
-    const Operand& input = matrix.operands[0];
     const bool are_whole = matrix.tile_columns == matrix.num_columns;
-    const bool lie_there = term == nullptr && input.dtype == kDtypeOf<T> && input.block_rows == 0 &&
-                           input.columns.rank == 1 && input.columns.strides[0] == 1 &&
-                           input.rows.rank == 1 && input.rows.strides[0] == matrix.num_columns;
+    const bool lie_there = std::all_of(
+        matrix.operands.begin(), matrix.operands.begin() + static_cast<int64_t>(num_inputs),
+        [&](const Operand& input) {
+          return input.dtype == kDtypeOf<T> && input.block_rows == 0 && input.columns.rank == 1 &&
+                 input.columns.strides[0] == 1 && input.rows.rank == 1 &&
+                 input.rows.strides[0] == matrix.num_columns;
+        });
     if (sum.columns_are_summed && are_whole && lie_there && matrix.num_columns > kShortRow) {
       const int64_t rows = std::min(kTileElements, kPanelElements / matrix.num_columns);
       matrix.tile_rows = std::max(matrix.tile_rows, std::min(rows, matrix.num_rows));
@@ -212,11 +238,17 @@ class ReduceKernel final : public Kernel {
     alignas(64) T terms[kTileElements];
     const Tile first = TileOf(panel, begin);
     if (columns_are_reduced_ && begin + 1 == end) {
-      CombineColumns(TermsOf(first, readers, terms), num_kept, first.num_columns, results);
+      CombineWholeRows(first, readers, terms, results);
       return;
     }
     std::fill_n(accumulators, first.num_elements(), Op::template kNeutral<T>);
     for (int64_t i = begin; i < end; ++i) {
+      const T* tiles[kTilesAtOnce];
+      if (i + kTilesAtOnce <= end && FindTiles(panel, i, first, readers, tiles)) {
+        CombineBlocks<Op>(tiles, first.num_elements(), accumulators);
+        i += kTilesAtOnce - 1;
+        continue;
+      }
       const Tile tile = TileOf(panel, i);
       const T* values = TermsOf(tile, readers, terms);
       if (tile.num_columns == first.num_columns) {
@@ -236,6 +268,19 @@ class ReduceKernel final : public Kernel {
     }
   }
 
+  // Finds the tiles from `index` on where they lie in memory; whether all do, and are as large as
+  // `first`.
+  bool FindTiles(int64_t panel, int64_t index, const Tile& first, Readers& readers,
+                 const T** tiles) const {
+    if (term_ != nullptr) return false;
+    for (int64_t i = 0; i < kTilesAtOnce; ++i) {
+      const Tile tile = TileOf(panel, index + i);
+      tiles[i] = readers[0].Find(tile);
+      if (tiles[i] == nullptr || tile.num_elements() != first.num_elements()) return false;
+    }
+    return true;
+  }
+
   // A tile's terms: the elements themselves where there is no formula, otherwise in `buffer`.
   const T* TermsOf(const Tile& tile, Readers& readers, T* buffer) const {
     const T* values[kMaxMapInputs] = {};
@@ -243,6 +288,27 @@ class ReduceKernel final : public Kernel {
     if (term_ == nullptr) return values[0];
     term_(values, parameters_.data(), tile.num_elements(), &buffer);
     return buffer;
+  }
+
+  // The results of a tile of whole rows, which may be larger than `buffer`.
+  void CombineWholeRows(const Tile& tile, Readers& readers, T* buffer, T* results) const {
+    const T* values[kMaxMapInputs] = {};
+    for (size_t k = 0; k < sources_.size(); ++k) values[k] = readers[k].Read(tile);
+    const int64_t num_columns = tile.num_columns;
+    if (term_ == nullptr) return CombineColumns(values[0], tile.num_rows, num_columns, results);
+    if (row_ != nullptr && num_columns > kShortRow) {
+      for (int64_t row = 0; row < tile.num_rows; ++row) {
+        results[row] = row_(values[0] + row * num_columns, num_columns);
+      }
+      return;
+    }
+    const int64_t rows_at_once = kTileElements / num_columns;
+    for (int64_t row = 0; row < tile.num_rows; row += rows_at_once) {
+      const int64_t num_rows = std::min(rows_at_once, tile.num_rows - row);
+      term_(values, parameters_.data(), num_rows * num_columns, &buffer);
+      CombineColumns(buffer, num_rows, num_columns, results + row);
+      for (size_t k = 0; k < sources_.size(); ++k) values[k] += num_rows * num_columns;
+    }
   }
 
   // results[i] = the combination of row i.
@@ -266,6 +332,7 @@ class ReduceKernel final : public Kernel {
   }
 
   const MapLoop<T> term_;
+  const RowLoop<T> row_;
   const MapLoop<T> finish_;
   const std::array<T, kMaxParameters> parameters_;
   const std::array<T, kMaxParameters> finish_parameters_;
@@ -284,17 +351,50 @@ class ReduceKernel final : public Kernel {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> MakeIn(const Call& call, const ReducePlan& plan, size_t output,
-                               MapLoop<T> term, MapLoop<T> finish, const SumMatrix& sum) {
+std::unique_ptr<Kernel> MakeIn(const Call& call, const ReducePlan& plan, const RowLoops& rows,
+                               size_t output, MapLoop<T> term, MapLoop<T> finish,
+                               const SumMatrix& sum) {
   switch (plan.combine) {
     case Combine::kSum:
-      return std::make_unique<ReduceKernel<T, SumOf>>(call, plan, output, term, finish, sum);
+      return std::make_unique<ReduceKernel<T, SumOf>>(call, plan, rows, output, term, finish, sum);
     case Combine::kProduct:
-      return std::make_unique<ReduceKernel<T, ProductOf>>(call, plan, output, term, finish, sum);
+      return std::make_unique<ReduceKernel<T, ProductOf>>(call, plan, rows, output, term, finish,
+                                                          sum);
     case Combine::kGreatest:
-      return std::make_unique<ReduceKernel<T, GreatestOf>>(call, plan, output, term, finish, sum);
+      return std::make_unique<ReduceKernel<T, GreatestOf>>(call, plan, rows, output, term, finish,
+                                                           sum);
     case Combine::kLeast:
-      return std::make_unique<ReduceKernel<T, LeastOf>>(call, plan, output, term, finish, sum);
+      return std::make_unique<ReduceKernel<T, LeastOf>>(call, plan, rows, output, term, finish,
+                                                        sum);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Kernel> MakeKernelOf(const Call& call, const ReducePlan& plan, const RowLoops& rows,
+                                     size_t output) {
+  std::vector<Layout> operands;
+  int rank = 0;
+  for (size_t argument : plan.inputs) {
+    operands.push_back(Input(call, argument));
+    rank = std::max(rank, operands.back().rank);
+  }
+  operands.push_back(WithReducedAxes(Output(call, output), rank, plan.axes));
+  std::vector<Axis> axes = BroadcastAxes(operands);
+  for (int d = 0; d < rank; ++d) axes[d].is_summed = (plan.axes >> d & 1) != 0;
+  const SumMatrix sum = MakeSumMatrix(operands, std::move(axes));
+  const std::span<const Layout> all = operands;
+  ComputeIn compute =
+      ChooseCompute(plan.arithmetic, all.first(plan.inputs.size()), all.last(1), plan.parameters);
+  if (operands.back().dtype == Dtype::kDouble && compute == ComputeIn::kFloat) {
+    compute = ComputeIn::kDouble;
+  }
+  switch (compute) {
+    case ComputeIn::kFloat:
+      return MakeIn(call, plan, rows, output, plan.term.in_float, plan.finish.in_float, sum);
+    case ComputeIn::kDouble:
+      return MakeIn(call, plan, rows, output, plan.term.in_double, plan.finish.in_double, sum);
+    case ComputeIn::kInt:
+      return MakeIn(call, plan, rows, output, plan.term.in_int, plan.finish.in_int, sum);
   }
   return nullptr;
 }
@@ -339,31 +439,12 @@ Layout WithReducedAxes(const Layout& out, int rank, uint32_t axes) {
 }
 
 std::unique_ptr<Kernel> MakeReduceKernel(const Call& call, const ReducePlan& plan, size_t output) {
-  std::vector<Layout> operands;
-  int rank = 0;
-  for (size_t argument : plan.inputs) {
-    operands.push_back(Input(call, argument));
-    rank = std::max(rank, operands.back().rank);
-  }
-  operands.push_back(WithReducedAxes(Output(call, output), rank, plan.axes));
-  std::vector<Axis> axes = BroadcastAxes(operands);
-  for (int d = 0; d < rank; ++d) axes[d].is_summed = (plan.axes >> d & 1) != 0;
-  const SumMatrix sum = MakeSumMatrix(operands, std::move(axes));
-  const std::span<const Layout> all = operands;
-  ComputeIn compute =
-      ChooseCompute(plan.arithmetic, all.first(plan.inputs.size()), all.last(1), plan.parameters);
-  if (operands.back().dtype == Dtype::kDouble && compute == ComputeIn::kFloat) {
-    compute = ComputeIn::kDouble;
-  }
-  switch (compute) {
-    case ComputeIn::kFloat:
-      return MakeIn(call, plan, output, plan.term.in_float, plan.finish.in_float, sum);
-    case ComputeIn::kDouble:
-      return MakeIn(call, plan, output, plan.term.in_double, plan.finish.in_double, sum);
-    case ComputeIn::kInt:
-      return MakeIn(call, plan, output, plan.term.in_int, plan.finish.in_int, sum);
-  }
-  return nullptr;
+  return MakeKernelOf(call, plan, RowLoops{}, output);
+}
+
+std::unique_ptr<Kernel> MakeReduceKernel(const Call& call, const ReducePlan& plan,
+                                         const RowLoops& rows) {
+  return MakeKernelOf(call, plan, rows, /*output=*/0);
 }
 
 }  // namespace opserve::kernels

@@ -8,6 +8,7 @@
 #include "kernels/cpu/formula.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"
+#include "kernels/cpu/reduce_rows.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/sequence.h"
 
@@ -76,7 +77,7 @@ std::unique_ptr<Kernel> MakePlain(const Call& call) {
 std::unique_ptr<Kernel> MakeNansum(const Call& call) {
   ReducePlan plan = PlainPlan(call, 0, Combine::kSum);
   plan.term = LoopsOf<decltype(kZeroIfNan), 1, true>();
-  return MakeReduceKernel(call, plan);
+  return MakeReduceKernel(call, plan, RowSumsOf<decltype(kZeroIfNan)>());
 }
 
 std::unique_ptr<Kernel> MakeMeanOf(const Call& call, uint32_t axes) {
@@ -114,12 +115,14 @@ std::unique_ptr<Kernel> MakeAll(const Call& call) {
 std::unique_ptr<Kernel> MakeNorm(const Call& call) {
   const double order = RealAttribute(call, 0, /*absent=*/2);
   ReducePlan plan = PlainPlan(call, 1, Combine::kSum);
+  RowLoops rows;
   plan.arithmetic = kFloating;
   plan.term = LoopsOf<decltype(kMagnitude), 1, false>();
   if (order == 0) {
     plan.term = LoopsOf<decltype(kTruth), 1, false>();
   } else if (order == 2) {
     plan.term = LoopsOf<decltype(kSquare), 1, false>();
+    rows = RowSumsOf<decltype(kSquare)>();
     plan.finish = LoopsOf<decltype(kSquareRoot), 1, false>();
   } else if (std::isinf(order)) {
     plan.combine = order > 0 ? Combine::kGreatest : Combine::kLeast;
@@ -131,7 +134,7 @@ std::unique_ptr<Kernel> MakeNorm(const Call& call) {
     plan.finish = LoopsOf<decltype(kRoot), 1, false>();
     plan.finish_parameters.Add(1 / order);
   }
-  return MakeReduceKernel(call, plan);
+  return MakeReduceKernel(call, plan, rows);
 }
 
 // The layout of `reduced` with axes of extent 1, as the input's rank wants it.

@@ -270,14 +270,20 @@ class TileReader {
   // copy, made anew only if the values may differ from the last ones. Valid until the next Read.
   const S* Read(const Tile& tile) {
     if (operand_.block_rows > 0) return ReadOfBlock(tile);
-    if (operand_.dtype == kDtypeOf<S> && IsContiguous(operand_, tile)) {
-      return static_cast<const S*>(address_) + OffsetOf(operand_, tile);
-    }
+    if (const S* elements = Find(tile)) return elements;
     if (!Holds(tile)) {
       read_(address_, operand_, tile, buffer_);
       held_ = tile;
     }
     return buffer_;
+  }
+
+  // The tile in the tensor's own memory; null if it does not lie there as it is read.
+  const S* Find(const Tile& tile) const {
+    if (operand_.block_rows > 0 || operand_.dtype != kDtypeOf<S> || !IsContiguous(operand_, tile)) {
+      return nullptr;
+    }
+    return static_cast<const S*>(address_) + OffsetOf(operand_, tile);
   }
 
  private:
