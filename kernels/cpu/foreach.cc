@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "kernels/cpu/error_function.h"
 #include "kernels/cpu/exponentials.h"
@@ -143,29 +144,54 @@ constexpr auto Foreach(Formula, Fast) {
   return &MakeForeach<Formula, Fast, kInputs, kArithmetic, kScalar>;
 }
 
-// The sum of all tensors of a list, which broadcast, from the first to the last.
+// The sum of all inputs of a formula, from the first to the last.
+struct SumOfInputs {
+  template <typename T, typename... Others>
+  T operator()(T sum, Others... others) const {
+    ((sum = WithAdded(sum, others)), ...);
+    return sum;
+  }
+
+ private:
+  template <typename T>
+  static T WithAdded(T sum, T next) {
+    return Plus(sum, next);
+  }
+  template <typename T>
+  static T WithAdded(T sum, const T* /*parameters*/) {
+    return sum;
+  }
+};
+
+// The sum of all tensors of a list, which broadcast, from the first to the last: of as many at a
+// time as a kernel takes, so that few sums are written only to be read again.
 std::unique_ptr<Kernel> MakeListSum(const Call& call) {
+  static constexpr decltype(&MakeMap<SumOfInputs, 1, kPromoted>) kSums[kMaxMapInputs] = {
+      Map<1, kPromoted>(SumOfInputs{}), Map<2, kPromoted>(SumOfInputs{}),
+      Map<3, kPromoted>(SumOfInputs{}), Map<4, kPromoted>(SumOfInputs{}),
+      Map<5, kPromoted>(SumOfInputs{}), Map<6, kPromoted>(SumOfInputs{})};
   const Tensors& tensors = call.inputs[0];
   const Layout& out = Output(call, 0);
   Sequence sequence(call);
-  if (tensors.size() == 1) {
-    sequence.Add(Map<1, kPromoted>(kCopy)({{{tensors[0]}}, {{out}}, {}}), {sequence.Input(0, 0)},
-                 {sequence.Output(0)});
-    return sequence.Finish();
-  }
   const bool is_floating = IsFloating(tensors[0].dtype);
   const Layout between =
       Contiguous(out, is_floating ? ScratchDtype(tensors[0].dtype) : Dtype::kInt64);
-  const Place scratch = tensors.size() > 2 ? sequence.Scratch(between) : Place{};
-  Layout sum = tensors[0];
-  Place place = sequence.Input(0, 0);
-  for (size_t i = 1; i < tensors.size(); ++i) {
-    const bool is_last = i + 1 == tensors.size();
-    const Place to = is_last ? sequence.Output(0) : scratch;
-    sequence.Add(Map<2, kPromoted>(kSum)({{{sum}, {tensors[i]}}, {{is_last ? out : between}}, {}}),
-                 {place, sequence.Input(0, i)}, {to});
-    sum = between;
-    place = scratch;
+  const Place scratch = tensors.size() > kMaxMapInputs ? sequence.Scratch(between) : Place{};
+  for (size_t i = 0; i < tensors.size();) {
+    Call part;
+    std::vector<Place> places;
+    if (i > 0) {
+      part.inputs.push_back({between});
+      places.push_back(scratch);
+    }
+    for (; i < tensors.size() && places.size() < kMaxMapInputs; ++i) {
+      part.inputs.push_back({tensors[i]});
+      places.push_back(sequence.Input(0, i));
+    }
+    const bool is_last = i == tensors.size();
+    part.outputs.push_back({is_last ? out : between});
+    const auto make = kSums[places.size() - 1];
+    sequence.Add(make(part), std::move(places), {is_last ? sequence.Output(0) : scratch});
   }
   return sequence.Finish();
 }

@@ -169,7 +169,18 @@ std::unique_ptr<Kernel> MakeScatterUpdate(const Call& call) {
                            });
 }
 
-// Every element adds up what the windows that hold it have, in the order of the windows.
+// line[i] += element i * stride from `from` on.
+template <typename C, typename Element>
+void AddRun(const Element* from, int64_t stride, int64_t count, C* __restrict line) {
+  if (stride == 1) {  // a loop of its own, which becomes vectors
+    for (int64_t i = 0; i < count; ++i) line[i] += NumberOf<C>(from[i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) line[i] += NumberOf<C>(from[i * stride]);
+  }
+}
+
+// Every element adds up what the windows that hold it have, in the order of the windows. These add
+// to a part of a row at a time, each with all its elements there.
 // Attributes: shape, axis, size and step of the windows.
 std::unique_ptr<Kernel> MakeUnfoldGrad(const Call& call) {
   const TensorRef grad = InputRef(call, 0);
@@ -185,50 +196,43 @@ std::unique_ptr<Kernel> MakeUnfoldGrad(const Call& call) {
   const AxisGroup to = GroupOf(WithoutAxis(out.layout, axis));
   const int64_t extent = ExtentOf(out.layout, axis);
   const int64_t out_stride = StrideOf(out.layout, axis);
-  const int64_t num_rows = NumElements(out.layout) / std::max<int64_t>(1, extent);
-  const int64_t count = num_rows * extent;
-  const int64_t per_task = PiecesPerTask(CeilDivide(size, step));
+  const int64_t count = NumElements(out.layout);
+  constexpr int64_t kMostPlaces = 4096;
+  const int64_t cost = CeilDivide(size, step);  // of each place
+  const int64_t part = std::clamp<int64_t>(extent, 1, std::min(kMostPlaces, PiecesPerTask(cost)));
+  const int64_t parts_per_row = CeilDivide(extent, part);
+  const int64_t num_parts = count / std::max<int64_t>(1, extent) * parts_per_row;
+  const int64_t per_task = PiecesPerTask(part * cost);
   return MakePlannedKernel(
       count, 0,
       [=](const void* const* inputs, void* const* outputs, void* /*workspace*/,
           TaskRunner& runner) {
-        RunTasks(runner, CeilDivide(count, per_task), [&](int64_t task) {
-          const int64_t end = std::min((task + 1) * per_task, count);
+        RunTasks(runner, CeilDivide(num_parts, per_task), [&](int64_t task) {
+          const int64_t end = std::min((task + 1) * per_task, num_parts);
           VisitAnyElement(grad.layout.dtype, [&]<typename Element>(Element) {
             using C = std::conditional_t<std::is_same_v<Element, double>, double, float>;
-            const auto* gradients = static_cast<const Element*>(inputs[grad.address]);
-            int64_t i = task * per_task;
-            AxisCursor rows(from, i / extent);
-            AxisCursor out_rows(to, i / extent);
-            for (int64_t place = i % extent; i < end; place = 0) {
-              // The windows [first, behind) have the element. Both move on with it, without
-              // divisions, which take longer than a short sum.
-              int64_t first = place < size ? 0 : CeilDivide(place - size + 1, step);
-              int64_t behind = place / step + 1;
-              int64_t next_first = first * step + size;  // the place at which `first` moves on
-              int64_t next_behind = behind * step;
-              for (; place < extent && i < end; ++place, ++i) {
-                if (place == next_behind) {
-                  ++behind;
-                  next_behind += step;
-                }
-                if (place == next_first) {
-                  ++first;
-                  next_first += step;
-                }
-                C sum = 0;
-                const int64_t last = std::min(num_windows, behind);
-                for (int64_t w = first; w < last; ++w) {
-                  sum += NumberOf<C>(gradients[rows.offset() + w * window_stride +
-                                               (place - w * step) * element_stride]);
-                }
-                StoreNumber(sum, out.layout.dtype, outputs[out.address],
-                            out_rows.offset() + place * out_stride);
+            C line[kMostPlaces];
+            for (int64_t i = task * per_task; i < end; ++i) {
+              const int64_t row = i / parts_per_row;
+              const int64_t begin = i % parts_per_row * part;
+              const int64_t num_places = std::min(part, extent - begin);
+              const auto* gradients = static_cast<const Element*>(inputs[grad.address]) +
+                                      AxisCursor(from, row).offset();
+              std::fill_n(line, num_places, C{0});
+              const int64_t behind = std::min(num_windows, (begin + num_places - 1) / step + 1);
+              int64_t w = begin < size ? 0 : CeilDivide(begin - size + 1, step);
+              for (; w < behind; ++w) {
+                const int64_t left = w * step - begin;
+                const int64_t first = std::max<int64_t>(0, -left);
+                const int64_t num = std::min(size, num_places - left) - first;
+                AddRun(gradients + w * window_stride + first * element_stride, element_stride, num,
+                       line + left + first);
               }
-              if (i < end) {
-                rows.Advance(1);
-                out_rows.Advance(1);
-              }
+              VisitAnyElement(out.layout.dtype, [&]<typename Out>(Out) {
+                auto* first = static_cast<Out*>(outputs[out.address]) +
+                              AxisCursor(to, row).offset() + begin * out_stride;
+                StoreRun(line, 1, num_places, first, out_stride);
+              });
             }
           });
         });
