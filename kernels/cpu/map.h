@@ -8,8 +8,11 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -89,32 +92,80 @@ size_t FirstAddress(const std::vector<Tensors>& arguments, size_t argument);
 
 namespace map_internal {
 
+// Elements of a step, two registers' worth: instructions on one fill the waiting times of the
+// other.
+template <typename T>
+inline constexpr int64_t kStep = 2 * sizeof(FloatVector) / sizeof(T);
+
+// In whole registers: a loop over elements might become loads and stores of smaller pieces.
+template <typename T>
+[[gnu::always_inline]] inline void CopyStep(const T* from, T* to) {
+  for (int64_t j = 0; j < kStep<T>; j += kStep<T> / 2) {
+    FloatVector some;
+    std::memcpy(&some, from + j, sizeof(some));
+    std::memcpy(to + j, &some, sizeof(some));
+  }
+}
+
+template <typename Result>
+constexpr size_t OutputsOf() {
+  if constexpr (std::is_arithmetic_v<Result>) {
+    return 1;
+  } else {
+    return std::tuple_size_v<Result>;
+  }
+}
+
+// Computes the elements from `i` on. All are read before the first is written, as the compiler must
+// not change the order of the two: outputs may lie where inputs do.
+template <typename Formula, typename T, size_t kOutputs, size_t... kInputs>
+[[gnu::always_inline]] inline void ComputeStep(const T* const* inputs, const T* parameters,
+                                               int64_t i, T* const* outputs,
+                                               std::index_sequence<kInputs...>) {
+  T values[sizeof...(kInputs) + 1][kStep<T>];
+  T results[kOutputs][kStep<T>];
+  for (size_t k = 0; k < sizeof...(kInputs); ++k) CopyStep(inputs[k] + i, values[k]);
+  OPSERVE_INDEPENDENT_ITERATIONS
+  for (int64_t j = 0; j < kStep<T>; ++j) {
+    const auto result = Formula{}(values[kInputs][j]..., parameters);
+    if constexpr (std::is_arithmetic_v<std::remove_const_t<decltype(result)>>) {
+      results[0][j] = static_cast<T>(result);
+    } else {
+      for (size_t k = 0; k < kOutputs; ++k) results[k][j] = result[k];
+    }
+  }
+  for (size_t k = 0; k < kOutputs; ++k) CopyStep(results[k], outputs[k] + i);
+}
+
 // Flattened: a formula that calls a function for each element would not become vectors.
 template <typename Formula, typename T, size_t... kInputs>
 [[gnu::flatten]] void Loop(const T* const* inputs, const T* given_parameters, int64_t count,
-                           T* const* outputs, std::index_sequence<kInputs...>) {
+                           T* const* outputs, std::index_sequence<kInputs...> indices) {
+  using Result = decltype(Formula{}(inputs[kInputs][0]..., given_parameters));
+  constexpr size_t kOutputs = OutputsOf<Result>();
   // Copies, which the outputs cannot overwrite.
   T parameters[kMaxParameters];
   for (int i = 0; i < kMaxParameters; ++i) parameters[i] = given_parameters[i];
   const T* sources[sizeof...(kInputs) + 1] = {inputs[kInputs]..., nullptr};
-  using Result = decltype(Formula{}(inputs[kInputs][0]..., given_parameters));
-  if constexpr (std::is_arithmetic_v<Result>) {
-    T* destination = outputs[0];
-    OPSERVE_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) {
-      destination[i] =
-          static_cast<T>(Formula{}(sources[kInputs][i]..., static_cast<const T*>(parameters)));
-    }
-  } else {
-    constexpr size_t kOutputs = std::tuple_size_v<Result>;
-    T* destinations[kOutputs];
-    for (size_t k = 0; k < kOutputs; ++k) destinations[k] = outputs[k];
-    OPSERVE_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) {
-      const Result results = Formula{}(sources[kInputs][i]..., static_cast<const T*>(parameters));
-      for (size_t k = 0; k < kOutputs; ++k) destinations[k][i] = results[k];
-    }
+  T* destinations[kOutputs];
+  for (size_t k = 0; k < kOutputs; ++k) destinations[k] = outputs[k];
+  int64_t i = 0;
+  for (; i + kStep<T> <= count; i += kStep<T>) {
+    ComputeStep<Formula, T, kOutputs>(sources, parameters, i, destinations, indices);
   }
+  if (i == count) return;
+  // The rest in the same way, so that the bits of a result do not depend on its place.
+  const size_t rest_bytes = static_cast<size_t>(count - i) * sizeof(T);
+  T padded[sizeof...(kInputs) + 1][kStep<T>] = {};
+  T results[kOutputs][kStep<T>];
+  for (size_t k = 0; k < sizeof...(kInputs); ++k) {
+    std::memcpy(padded[k], sources[k] + i, rest_bytes);
+    sources[k] = padded[k];
+  }
+  T* places[kOutputs];
+  for (size_t k = 0; k < kOutputs; ++k) places[k] = results[k];
+  ComputeStep<Formula, T, kOutputs>(sources, parameters, 0, places, indices);
+  for (size_t k = 0; k < kOutputs; ++k) std::memcpy(destinations[k] + i, results[k], rest_bytes);
 }
 
 template <typename Formula, int kInputs, typename T>
