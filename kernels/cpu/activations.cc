@@ -2,8 +2,10 @@
 // cancels out on the way to a result that is in range.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 #include "kernels/cpu/error_function.h"
 #include "kernels/cpu/exact_product.h"
@@ -169,56 +171,40 @@ constexpr auto kMishBackward = []<typename T>(T gradient, T x, const T*) {
   return gradient * (dividend / (tanh.d * tanh.d * tanh.slope_factor));
 };
 
-// Logits, with eps below 0 of numbers that are not limited.
-constexpr auto kLogit = []<typename T>(T x, const T* p) {
-  const T limited = p[0] < 0 ? x : Lesser(Greater(x, p[0]), 1 - p[0]);
-  return VectorLogit(limited);
+// Logits: of all numbers, or of numbers that eps limits.
+constexpr auto kLogit = []<typename T>(T x, const T*) { return VectorLogit(x); };
+constexpr auto kLimitedLogit = []<typename T>(T x, const T* p) {
+  return VectorLogit(Lesser(Greater(x, p[0]), 1 - p[0]));
 };
-constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T* p) {
-  const T inside = gradient / (x * (1 - x));
-  if (p[0] < 0) return x < 0 || x > 1 ? std::numeric_limits<T>::quiet_NaN() : inside;
-  return x < p[0] || x > 1 - p[0] ? T{0} : inside;
-};
-
-// The fast form of numbers that are not limited, where no product of the way is subnormal or
-// infinite: gradient / (x (1 - x)) with what rounding takes from the divisor and the quotient.
-struct FastLogitGrad {
-  static bool Takes(float x, float gradient, const float*) {
-    const float size = std::fabs(gradient);
-    return (x >= 0x1p-20f) & (x <= 1 - 0x1p-20f) & (size >= 0x1p-60f) & (size <= 0x1p60f);
+// With what rounding takes from the divisor, x (1 - x), but for its own; -0 stays as it is.
+constexpr auto kLogitGrad = []<typename T>(T x, T gradient, const T*) {
+  const T complement = 1 - x;
+  const T product = x * complement;
+  T divisor = product;
+  if constexpr (std::is_same_v<T, float>) {
+    divisor -= x * (x - (1 - complement)) - ProductRest(x, complement, product);
   }
-  static float Of(float x, float gradient, const float*) {
-    const float complement = 1 - x;
-    const float divisor = x * complement;
-    const float rest =
-        ProductRest(x, complement, divisor) + x * ((1 - complement) - x);  // of the divisor
-    const float inverse = 1 / divisor;
-    const float quotient = gradient * inverse;
-    const float excess = ProductRest(quotient, divisor, gradient) + quotient * rest;
-    return quotient - excess * inverse;
-  }
+  const T inside = gradient / divisor;
+  return x < 0 || x > 1 ? std::numeric_limits<T>::quiet_NaN() : inside;
 };
-// The others, in float64.
-constexpr auto kLogitGradUnlimited = []<typename T>(T x, T gradient, const T*) {
-  const double minus_one = -1;
-  return static_cast<T>(
-      kLogitGrad(static_cast<double>(x), static_cast<double>(gradient), &minus_one));
+constexpr auto kLimitedLogitGrad = []<typename T>(T x, T gradient, const T* p) {
+  return x < p[0] || x > 1 - p[0] ? T{0} : gradient / (x * (1 - x));
 };
 
 std::unique_ptr<Kernel> MakeLogit(const Call& call) {
   // Near 1, limits would lose digits as float32.
-  return RealAttribute(call, 0) >= 0 ? Map<1, kPrecise>(kLogit)(call)
+  return RealAttribute(call, 0) >= 0 ? Map<1, kPrecise>(kLimitedLogit)(call)
                                      : Map<1, kFloating>(kLogit)(call);
 }
 
 std::unique_ptr<Kernel> MakeLogitGrad(const Call& call) {
-  if (RealAttribute(call, 0) >= 0) return Map<2, kPrecise>(kLogitGrad)(call);
-  return GuardedMap<2, kFloating>(kLogitGradUnlimited, FastLogitGrad{})(call);
+  return RealAttribute(call, 0) >= 0 ? Map<2, kPrecise>(kLimitedLogitGrad)(call)
+                                     : Map<2, kFloating>(kLogitGrad)(call);
 }
 
 std::unique_ptr<Kernel> MakeGeluV2(const Call& call) {
   return IntAttribute(call, 0) == 1 ? Map<1, kFloating>(kGeluTanh)(call)
-                                    : Map<1, kFloating>(kGelu)(call);
+                                    : GuardedMap<1, kFloating>(kGelu, FastGelu{})(call);
 }
 
 std::unique_ptr<Kernel> MakeGeluBackwardV2(const Call& call) {
@@ -283,7 +269,7 @@ std::span<const KernelEntry> ActivationKernels() {
       {"aclnnThreshold", Map<1, kPromoted>(kThreshold)},
       {"aclnnInplaceThreshold", Map<1, kPromoted>(kThreshold)},
       {"aclnnThresholdBackward", Map<2, kPromoted>(kThresholdBackward)},
-      {"aclnnGelu", Map<1, kFloating>(kGelu)},
+      {"aclnnGelu", GuardedMap<1, kFloating>(kGelu, FastGelu{})},
       {"aclnnGeluV2", &MakeGeluV2},
       {"aclnnGeluBackward", Map<2, kFloating>(kGeluBackward)},
       {"aclnnGeluBackwardV2", &MakeGeluBackwardV2},

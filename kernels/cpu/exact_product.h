@@ -21,6 +21,16 @@ namespace opserve::kernels {
 #endif
 }
 
+// sum + a b, as if only the sum were rounded.
+[[gnu::always_inline]] inline float PlusProduct(float sum, float a, float b) {
+#ifdef __FMA__
+  return __builtin_fmaf(a, b, sum);
+#else
+  const float product = a * b;
+  return (sum + product) + ProductRest(a, b, product);
+#endif
+}
+
 // 1 - a b, rounded once, for products near 1.
 [[gnu::always_inline]] inline float OneMinusProduct(float a, float b) {
   const float product = a * b;

@@ -17,27 +17,39 @@
 namespace opserve::kernels {
 namespace guarded_internal {
 
+// The fast form as a formula.
+template <typename Fast>
+struct FastFormula {
+  template <typename... Arguments>
+  float operator()(Arguments... arguments) const {
+    return Fast::Of(arguments...);
+  }
+};
+
 template <typename Formula, typename Fast, size_t... kInputs>
 void Loop(const float* const* inputs, const float* parameters, int64_t count, float* const* outputs,
-          std::index_sequence<kInputs...>) {
+          std::index_sequence<kInputs...> indices) {
   constexpr int64_t kBlock = 128;
   float results[kBlock];
+  const bool is_in_place = ((inputs[kInputs] == outputs[0]) || ...);
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t num = std::min(kBlock, count - begin);
     const float* const sources[] = {inputs[kInputs] + begin...};
+    // The formula may read inputs again.
+    float* const places[] = {is_in_place ? results : outputs[0] + begin};
+    map_internal::Loop<FastFormula<Fast>, float>(sources, parameters, num, places, indices);
     uint32_t num_others = 0;
     for (int64_t i = 0; i < num; ++i) {
-      results[i] = Fast::Of(sources[kInputs][i]..., parameters);
       num_others += Fast::Takes(sources[kInputs][i]..., parameters) ? 0 : 1;
     }
     if (num_others > 0) {
       for (int64_t i = 0; i < num; ++i) {
         if (!Fast::Takes(sources[kInputs][i]..., parameters)) {
-          results[i] = Formula{}(sources[kInputs][i]..., parameters);
+          places[0][i] = Formula{}(sources[kInputs][i]..., parameters);
         }
       }
     }
-    std::copy_n(results, num, outputs[0] + begin);  // an output may lie where an input does
+    if (is_in_place) std::copy_n(results, num, outputs[0] + begin);
   }
 }
 
