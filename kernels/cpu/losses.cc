@@ -1,5 +1,6 @@
 // Losses with their reductions, and gradients of losses that are not in files of their own.
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <span>
 
@@ -28,13 +29,19 @@ constexpr auto kSmoothL1 = []<typename T>(T x, T target, const T* p) {
   const T distance = std::fabs(x - target);
   return distance < p[0] ? T{0.5} * distance * distance / p[0] : distance - T{0.5} * p[0];
 };
-// Parameters: beta and the divisor.
-constexpr auto kSmoothL1Backward = []<typename T>(T gradient, T x, T target, const T* p) {
-  const T difference = x - target;
-  const T inside = p[0] > 0 ? difference / p[0] : T{0};
-  const T below = difference <= -p[0] && difference != 0 ? T{-1} : inside;
-  const T slope = difference >= p[0] && difference != 0 ? T{1} : below;
-  return slope * (gradient / p[1]);
+// Parameters: beta, the divisor and 1 / beta. `kMultiplies`: beta is a power of two, so that its
+// inverse is exact; a product takes less time than a quotient.
+template <bool kMultiplies>
+struct SmoothL1Backward {
+  template <typename T>
+  T operator()(T gradient, T x, T target, const T* p) const {
+    const T difference = x - target;
+    const T scaled = kMultiplies ? difference * p[2] : difference / p[0];
+    const T inside = p[0] > 0 ? scaled : T{0};
+    const T below = difference <= -p[0] && difference != 0 ? T{-1} : inside;
+    const T slope = difference >= p[0] && difference != 0 ? T{1} : below;
+    return slope * (gradient / p[1]);
+  }
 };
 
 // 0 where target is 0.
@@ -237,10 +244,17 @@ std::unique_ptr<Kernel> MakeGradient(const Call& call, MapPlan plan, int64_t red
 }
 
 std::unique_ptr<Kernel> MakeSmoothL1Backward(const Call& call) {
-  MapPlan plan = PlanOf<decltype(kSmoothL1Backward), 3, kFloating>(call);
+  const double beta = RealAttribute(call, 1);
+  int exponent = 0;
+  const bool is_power_of_two = std::frexp(beta, &exponent) == 0.5 && std::abs(exponent) < 100;
+  MapPlan plan = is_power_of_two ? PlanOf<SmoothL1Backward<true>, 3, kFloating>(call)
+                                 : PlanOf<SmoothL1Backward<false>, 3, kFloating>(call);
   plan.parameters = {};
-  plan.parameters.Add(RealAttribute(call, 1));
-  return MakeGradient(call, plan, IntAttribute(call, 0));
+  plan.parameters.Add(beta);
+  const Layout& out = Output(call, 0);
+  plan.parameters.Add(ReductionDivisor(IntAttribute(call, 0), out, out));
+  plan.parameters.Add(1 / beta);
+  return MakeMapKernel(call, plan);
 }
 
 std::unique_ptr<Kernel> MakeBce(const Call& call) {
