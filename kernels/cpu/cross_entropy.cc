@@ -13,6 +13,7 @@
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/exponentials.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/registry.h"
@@ -99,13 +100,14 @@ double TotalWeight(const Targets& targets, const void* const* inputs, double* su
   });
 }
 
-// The loss from the log-probabilities. Tensors of this step: log-probabilities, target and weight.
-std::unique_ptr<Kernel> MakeLossStep(const Call& call, int64_t reduction, int64_t ignored,
-                                     double smoothing) {
+// The loss with smoothed labels from the log-probabilities. Tensors of this step: these, target and
+// weight.
+std::unique_ptr<Kernel> MakeSmoothedStep(const Call& call, int64_t reduction, int64_t ignored,
+                                         double smoothing) {
   const TensorRef scores = InputRef(call, 0);
   const Targets targets = TargetsOf(InputRef(call, 1), InputRef(call, 2), scores.layout, ignored);
   const TensorRef out = OutputRef(call, 0);
-  const int64_t block = std::min(kSamples, PiecesPerTask(smoothing > 0 ? targets.num_classes : 1));
+  const int64_t block = std::min(kSamples, PiecesPerTask(targets.num_classes));
   const int64_t num_sums = CeilDivide(std::max<int64_t>(targets.count, 1), block);
   return MakePlannedKernel(
       NumElements(scores.layout), static_cast<size_t>(num_sums) * sizeof(double),
@@ -123,14 +125,12 @@ std::unique_ptr<Kernel> MakeLossStep(const Call& call, int64_t reduction, int64_
                 const int64_t at = targets.ClassOf(inputs, i);
                 double loss = 0;
                 if (at >= 0) {
-                  loss = -(1 - smoothing) * targets.WeightOf(inputs, at) * score(i, at);
-                  if (smoothing > 0) {
-                    double all = 0;
-                    for (int64_t c = 0; c < targets.num_classes; ++c) {
-                      all -= targets.WeightOf(inputs, c) * score(i, c);
-                    }
-                    loss += smoothing / static_cast<double>(targets.num_classes) * all;
+                  double all = 0;
+                  for (int64_t c = 0; c < targets.num_classes; ++c) {
+                    all -= targets.WeightOf(inputs, c) * score(i, c);
                   }
+                  loss = smoothing / static_cast<double>(targets.num_classes) * all -
+                         (1 - smoothing) * targets.WeightOf(inputs, at) * score(i, at);
                 }
                 sum += loss;
                 if (reduction == kReduceNone) {
@@ -156,9 +156,12 @@ std::unique_ptr<Kernel> MakeCrossEntropyLoss(const Call& call) {
   const Tensors weight = HasInput(call, 2) ? call.inputs[2] : Tensors{};
   std::vector<Place> places = {sequence.Output(1), sequence.Input(1)};
   if (!weight.empty()) places.push_back(sequence.Input(2));
-  const Call loss = {{{scores}, call.inputs[1], weight}, {call.outputs[0]}, {}};
-  sequence.Add(MakeLossStep(loss, ReductionOf(TextAttribute(call, 0)), IntAttribute(call, 1, -100),
-                            RealAttribute(call, 2)),
+  const int64_t reduction = ReductionOf(TextAttribute(call, 0));
+  const int64_t ignored = IntAttribute(call, 1, -100);
+  const double smoothing = RealAttribute(call, 2);
+  const Call loss = {{{scores}, call.inputs[1], weight}, {call.outputs[0]}, {reduction, ignored}};
+  sequence.Add(smoothing > 0 ? MakeSmoothedStep(loss, reduction, ignored, smoothing)
+                             : MakeKernel("aclnnNLLLoss", loss),
                places, {sequence.Output(0)});
   return sequence.Finish();
 }
@@ -263,6 +266,20 @@ std::unique_ptr<Kernel> MakeSoftmaxCrossEntropy(const Call& call) {
   return MakeRowsKernel<SoftmaxCrossEntropyFormula>(std::move(plan));
 }
 
+// The sum of base + number where that is above 0.
+double SumOfMargins(float base, const std::vector<float>& numbers) {
+  const auto count = static_cast<int64_t>(numbers.size());
+  double sum = 0;
+  for (int64_t begin = 0; begin < count; begin += kTileElements) {
+    const float* const some = numbers.data() + begin;
+    sum += SumOf<float>(std::min(kTileElements, count - begin), [&](auto at) {
+      const auto margin = base + at(some);
+      return GreaterOr(margin, decltype(at(some)){});
+    });
+  }
+  return sum;
+}
+
 // Attribute: reduction.
 std::unique_ptr<Kernel> MakeMultilabelMarginLoss(const Call& call) {
   const TensorRef scores = InputRef(call, 0);
@@ -284,11 +301,13 @@ std::unique_ptr<Kernel> MakeMultilabelMarginLoss(const Call& call) {
             rows, block, static_cast<double*>(workspace), runner, [&](int64_t begin, int64_t end) {
               std::vector<float> row(columns);
               std::vector<float> is_target(columns);
+              std::vector<float> others(columns);  // the row, its targets far below
               std::vector<int64_t> classes;
               double block_sum = 0;
               for (int64_t i = begin; i < end; ++i) {
                 LoadRow(scores, inputs, i, row.data());
                 std::fill(is_target.begin(), is_target.end(), 0.0f);
+                others = row;
                 classes.clear();
                 for (int64_t j = 0; j < columns; ++j) {
                   const auto at = LoadNumber<int64_t>(target.layout.dtype, inputs[target.address],
@@ -297,14 +316,12 @@ std::unique_ptr<Kernel> MakeMultilabelMarginLoss(const Call& call) {
                   if (at < 0 || at >= columns) continue;
                   classes.push_back(at);
                   is_target[at] = 1;
+                  others[at] = -std::numeric_limits<float>::infinity();
                 }
                 double sum = 0;
                 for (const int64_t at : classes) {
                   if (runner.MustStop()) return 0.0;
-                  for (int64_t j = 0; j < columns; ++j) {
-                    const float margin = 1 - row[at] + row[j];
-                    if (is_target[j] == 0 && margin > 0) sum += margin;
-                  }
+                  sum += SumOfMargins(1 - row[at], others);
                 }
                 sum /= static_cast<double>(columns);
                 block_sum += sum;

@@ -1,6 +1,8 @@
 // The negative log likelihood of classes, and its gradient.
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <numeric>
 #include <span>
 
 #include "kernels/cpu/call.h"
@@ -47,6 +49,8 @@ Samples SamplesOf(const TensorRef& scores, const TensorRef& target, const Tensor
 
 // Samples that are read together.
 constexpr int64_t kChunk = 256;
+
+constexpr int64_t kPartialSums = 8;
 
 // Calls visit(first, offset, count) for runs of `count` positions from the cursor on, which move on
 // it by that many: position `first` + i of these lies i strides behind the offset.
@@ -124,8 +128,9 @@ std::unique_ptr<Kernel> MakeNllLoss(const Call& call) {
       [=](const void* const* inputs, void* const* outputs, void* workspace, TaskRunner& runner) {
         auto* sums = static_cast<double*>(workspace);
         RunTasks(runner, num_blocks, [&](int64_t block) {
-          double sum = 0;
-          double weights = 0;
+          // Several, which do not wait for one another.
+          double sum[kPartialSums] = {};
+          double weights[kPartialSums] = {};
           const int64_t begin = block * kBlock;
           const int64_t end = std::min(begin + kBlock, samples.count);
           AxisCursor targets(samples.target_samples, begin);
@@ -138,8 +143,8 @@ std::unique_ptr<Kernel> MakeNllLoss(const Call& call) {
             ReadClasses(samples, inputs, targets, count, classes);
             ReadScores(samples, inputs, cursor, count, classes, scores);
             for (int64_t j = 0; j < count; ++j) {
-              sum -= classes.weights[j] * scores[j];
-              weights += classes.weights[j];
+              sum[j % kPartialSums] -= classes.weights[j] * scores[j];
+              weights[j % kPartialSums] += classes.weights[j];
             }
             if (reduction != kReduceNone) continue;
             for (int64_t j = 0; j < count; ++j, losses.Advance(1)) {
@@ -148,8 +153,8 @@ std::unique_ptr<Kernel> MakeNllLoss(const Call& call) {
                           losses.offset());
             }
           }
-          sums[2 * block] = sum;
-          sums[2 * block + 1] = weights;
+          sums[2 * block] = std::accumulate(std::begin(sum), std::end(sum), 0.0);
+          sums[2 * block + 1] = std::accumulate(std::begin(weights), std::end(weights), 0.0);
         });
         double sum = 0;
         double weights = 0;
