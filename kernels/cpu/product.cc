@@ -16,8 +16,8 @@
 namespace opserve::kernels {
 namespace {
 
-// The largest tile of the result: both factors are packed once for all of it.
-// Narrower ones may be higher, but have no more elements.
+// The largest tile of the result: both factors are packed once for all of it. Narrower ones may be
+// higher, but have no more elements.
 constexpr int64_t kTileRows = 384;
 constexpr int64_t kTileColumns = 256;
 constexpr int64_t kLeastTileColumns = 64;
@@ -25,19 +25,18 @@ constexpr int64_t kMostTileRows = kTileRows * kTileColumns / kLeastTileColumns;
 // Rows of the left factor that are packed at a time.
 constexpr int64_t kBlockRows = 96;
 
-// Tiles are halved until there are so many, for the threads, or as many as
-// tasks, or they are one block.
+// Tiles are halved until there are so many, for the threads, or as many as tasks, or they are one
+// block.
 constexpr int64_t kEnoughTiles = 8;
 
 // Products of a task.
 constexpr int64_t kTaskProducts = int64_t{1} << 22;
 
-// The depth of a product with a vector that is summed up in registers at a
-// time.
+// The depth of a product with a vector that is summed up in registers at a time.
 constexpr int64_t kVectorDepth = 2048;
 
-// sums[j] = the sum of the products of lines[j] and `factors`. Several lines
-// share what is read of the factors, and their sums' waiting times.
+// sums[j] = the sum of the products of lines[j] and `factors`. Several lines share what is read of
+// the factors, and their sums' waiting times.
 template <typename C, int kLines>
 void Dots(const C* const* lines, const C* factors, int64_t count, C* sums) {
   typedef C Vector
@@ -91,9 +90,8 @@ void CopyLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C*
   });
 }
 
-// The same elements: their own memory where possible, otherwise a copy in
-// `buffer`. (A line may take no longer than a call, so that the first of these
-// is part of the caller.)
+// The same elements: their own memory where possible, otherwise a copy in `buffer`. (A line may
+// take no longer than a call, so that the first of these is part of the caller.)
 template <typename C>
 const C* ReadLine(const Lines& lines, int64_t line, int64_t begin, int64_t count, C* buffer) {
   const AxisGroup& depth = *lines.depth;
@@ -104,8 +102,8 @@ const C* ReadLine(const Lines& lines, int64_t line, int64_t begin, int64_t count
   return buffer;
 }
 
-// parts[j] = the sum over `count` positions of the depth from `begin` on of the
-// elements of line j times `factors`, for lines that lie side by side.
+// parts[j] = the sum over `count` positions of the depth from `begin` on of the elements of line j
+// times `factors`, for lines that lie side by side.
 template <typename C>
 void AddNeighbours(const Lines& lines, int64_t num_lines, int64_t begin, int64_t count,
                    const C* factors, C* parts) {
@@ -140,8 +138,8 @@ void AddLines(const Lines& lines, int64_t num_lines, int64_t begin, int64_t coun
   }
 }
 
-// sums[j] = line j of a matrix times the one of a vector. Parts of the sums are
-// added up as float64.
+// sums[j] = line j of a matrix times the one of a vector. Parts of the sums are added up as
+// float64.
 template <typename C>
 void MultiplyVector(const Lines& matrix, int64_t num_lines, const Lines& vector, int64_t depth,
                     const TaskRunner& runner, C* sums) {
@@ -275,8 +273,7 @@ void StoreTile(const Product& product, const Addresses& addresses, const Tile& t
   }
 }
 
-// Whether one left factor, which is not too large, is multiplied for all of the
-// result.
+// Whether one left factor, which is not too large, is multiplied for all of the result.
 bool HasOneLeft(const Product& product) {
   constexpr int64_t kMostElements = int64_t{8} << 20;
   const bool is_vector = product.num_rows == 1 || product.num_columns == 1;
@@ -298,8 +295,8 @@ struct TilePlan {
                  CeilDivide(product.num_columns, columns) >=
              enough;
     };
-    // Each tile that is below another packs the right factor again, but none a
-    // packed left one: high and narrow tiles pack least.
+    // Each tile that is below another packs the right factor again, but none a packed left one:
+    // high and narrow tiles pack least.
     if (is_packed && enough > 1) {
       columns /= 2;
       while (!is_enough() && columns > kLeastTileColumns) columns /= 2;
@@ -348,8 +345,7 @@ int64_t PackedRows(const Product& product) {
   return CeilDivide(product.num_rows, kStripRows) * kStripRows;
 }
 
-// A packed left factor: block of the depth after block, of each all strips of
-// rows.
+// A packed left factor: block of the depth after block, of each all strips of rows.
 template <typename C>
 C* PackedStrip(const Product& product, C* packed, int64_t k, int64_t depth, int64_t row) {
   return packed + k * PackedRows(product) + row * depth;
@@ -503,10 +499,8 @@ void Run(const Product& product, const void* const* inputs, void* const* outputs
     }
   };
   const int64_t num_tasks = CeilDivide(num_tiles, per_task);
-  // Two lambdas, as one's memory on the stack costs time even where it is not
-  // used.
-  if constexpr (!std::is_integral_v<C>) {  // integers have no parts to be added
-                                           // up
+  // Two lambdas, as one's memory on the stack costs time even where it is not used.
+  if constexpr (!std::is_integral_v<C>) {  // integers have no parts to be added up
     if (product.num_columns == 1 || product.num_rows == 1) {
       return RunTasks(runner, num_tasks, [&](int64_t task) {
         run_task(task, [&](const Addresses& addresses, const Tile& tile) {

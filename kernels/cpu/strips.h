@@ -18,17 +18,16 @@ struct StripSums {
   // Sums of the depth before, or null.
   const C* before = nullptr;
   int64_t before_pitch = 0;
-  // Or null: `beta` times these are added; of each row one for all columns, or
-  // one for each.
+  // Or null: `beta` times these are added; of each row one for all columns, or one for each.
   const C* added = nullptr;
   int64_t added_pitch = 0;
   bool is_same_in_row = false;
   C beta = 1;
 };
 
-// The sums of products of two strips, of the left one's first kRows lines and
-// the first kVectors vectors of the right one's. A function of its own, so that
-// the compiler keeps all that it counts with in registers.
+// The sums of products of two strips, of the left one's first kRows lines and the first kVectors
+// vectors of the right one's. A function of its own, so that the compiler keeps all that it counts
+// with in registers.
 template <int kRows, int kVectors, typename C>
 [[gnu::noinline]] void MultiplyStrips(const C* left, const C* right, int64_t depth,
                                       const StripSums<C>& sums) {
@@ -71,12 +70,12 @@ template <int kRows, int kVectors, typename C>
   }
 }
 
-// Strips have a third of the rows, two or all, and half of the columns or all:
-// lines that are missing cost little.
+// Strips have a third of the rows, two or all, and half of the columns or all: lines that are
+// missing cost little.
 inline constexpr int kStripThird = kStripRows / 3;
 
-// The same of strips that have `rows` and `columns` lines, and more sums than
-// these if strips of theirs have more.
+// The same of strips that have `rows` and `columns` lines, and more sums than these if strips of
+// theirs have more.
 template <typename C>
 void MultiplyStrips(int64_t rows, int64_t columns, const C* left, const C* right, int64_t depth,
                     const StripSums<C>& sums) {

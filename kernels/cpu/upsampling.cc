@@ -302,8 +302,8 @@ class GradientRows {
   void operator()(int64_t plane, int64_t y) {
     MoveTo(y);
     std::fill(sums_.begin(), sums_.end(), C{0});
-    // The rows of the result that took a row of the image follow one another. They are added up
-    // first, in parts of their columns.
+    // The rows of the result that took a row of the image follow one another. They are
+    // added up first, in parts of their columns.
     C line[kPart];
     for (int64_t begin = 0; begin < plan_.resized_width(); begin += kPart) {
       const int64_t count = std::min(kPart, plan_.resized_width() - begin);
