@@ -291,7 +291,7 @@ TEST(AdminListenTest, AddressesOfOtherMachinesAreRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Doors, AdminTest, AllDoors(), DoorName);
+INSTANTIATE_TEST_SUITE_P(Doors, AdminTest, BothDoors(), DoorName);
 
 }  // namespace
 }  // namespace opserve::server
