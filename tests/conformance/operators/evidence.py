@@ -66,10 +66,10 @@ def read_cases(name):
 
 
 def kernel_sources():
-    """The kernels' sources by function."""
+    """The kernels' sources by function: those of their tables, as others use kernels by name."""
     found = {}
     for path in sorted((ROOT / "kernels/cpu").glob("*.cc")):
-        for name in re.findall(r'"(aclnn\w+)"', path.read_text(encoding="utf-8")):
+        for name in re.findall(r'\{"(aclnn\w+)",', path.read_text(encoding="utf-8")):
             found.setdefault(name, path)
     return found
 
