@@ -195,7 +195,8 @@ class MaximumGradient {
       C outside = 0;
       for (int64_t x = 0; x < num_places; ++x) {
         // Unsigned, so that one comparison tells.
-        const auto place = static_cast<uint64_t>(NumberOf<int64_t>(places[x * stride]) - first);
+        const auto place = static_cast<uint64_t>(NumberOf<int64_t>(places[x * stride])) -
+                           static_cast<uint64_t>(first);
         C* const sum = place < static_cast<uint64_t>(count) ? sums + place : &outside;
         *sum += row[x];
       }
