@@ -558,8 +558,10 @@ class ProcessTest(unittest.TestCase):
             program { invocations { operator: "ReduceSum" inputs { name: "self" tensor { program_input: 0 } }
             attributes { name: "dims" value { int64_list { values: 0 } } }
             attributes { name: "dtype" value { dtype_value: DATA_TYPE_FLOAT } } } }""")
-        # Runs of prepared programs are calls.
+        # In a session it travels in chunks.
         run = daemon.opserve("program", "run", str(program), "--prepare")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        run = daemon.opserve("bench", "L1LossBackward", "--shape=300000", "--transport=unary", "--duration=1s")
         self.assertEqual(run.returncode, 1)
         self.assertIn("INVALID_ARGUMENT: the message has 3600", run.stderr)
         self.assertIn("--max_message_bytes", run.stderr)
