@@ -32,7 +32,6 @@ constexpr auto kPower = []<typename T>(T x, const T* p) { return Power(x, p[0]);
 constexpr auto kPowerOf = []<typename T>(T x, const T* p) { return Power(p[0], x); };
 constexpr auto kAdd = []<typename T>(T a, T b, const T* p) { return Plus(a, Times(p[0], b)); };
 constexpr auto kSub = []<typename T>(T a, T b, const T* p) { return Minus(a, Times(p[0], b)); };
-constexpr auto kSum = []<typename T>(T a, T b, const T*) { return Plus(a, b); };
 constexpr auto kMul = []<typename T>(T a, T b, const T*) { return Times(a, b); };
 constexpr auto kDiv = []<typename T>(T a, T b, const T*) { return a / b; };
 constexpr auto kMaximum = []<typename T>(T a, T b, const T*) { return Greater(a, b); };
