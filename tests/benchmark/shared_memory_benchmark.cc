@@ -115,9 +115,7 @@ class OwnCall {
     }
   }
 
-  void operator()() {
-    call_.kernel->Run(inputs_.data(), outputs_.data(), nullptr, Cores());
-  }
+  void operator()() { call_.kernel->Run(inputs_.data(), outputs_.data(), nullptr, Cores()); }
 
  private:
   // Its helpers live as long as the process, and so does the pool.

@@ -381,10 +381,10 @@ void AddAnnouncements(Seeds& seeds, const std::string& hello) {
     for (int payload = 0; payload < 3; ++payload) {
       frames += server::FrameBytes(server::kChunkFrame, 1, std::string(4, '\0'));
     }
-    seeds.Add("sessions", absl::StrCat(hello, std::string(1, '\1'),
-                                       std::string(1, static_cast<char>(frames.size() & 0xff)),
-                                       std::string(1, static_cast<char>(frames.size() >> 8)),
-                                       frames));
+    seeds.Add("sessions",
+              absl::StrCat(hello, std::string(1, '\1'),
+                           std::string(1, static_cast<char>(frames.size() & 0xff)),
+                           std::string(1, static_cast<char>(frames.size() >> 8)), frames));
   }
 }
 
