@@ -147,7 +147,8 @@ struct FastGelu {
     const SplitPower power{std::bit_cast<uint32_t>(shifted), (q23 * r_square + q01) * r_square + r};
     const float product = y * power.Power(-1);
     const float tail = product * power.fraction + product;
-    return (x >= 0.0f ? x : -0.0f) - tail;
+    // The sign is that of x, also where the tail is too small for a float.
+    return std::copysign(AtLeast(x, 0.0f) - tail, x);
   }
 };
 

@@ -258,6 +258,7 @@ void Request::EndRun(absl::StatusOr<ProgramResult>&& result) {
   // Released before the answer: after it, the client may expect that no device uses the memory any
   // more, and the daemon that no memory has to be unregistered after its last call.
   bound_.windows.clear();
+  bound_.apart.clear();
   if (!result.ok()) bound_.kept.clear();
   // The caller left while its results were copied: nobody gets them, nor the handles of new
   // tensors. Tensors that the request has changed stay changed, and a run with a key is remembered

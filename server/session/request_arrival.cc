@@ -137,7 +137,7 @@ void RequestArrival::Proceed() {
   waiting_.clear();
   writer_.Clear();
   program_share_.reset();
-  if (!failure_.ok()) tensors_.clear();
+  tensors_.clear();  // if they arrived, they are the request's now
   receiver_.over(failure_);
 }
 
