@@ -51,6 +51,10 @@ Sessions::InTurn Sessions::Current(bool is_large) {
   InTurn in_turn = current_;
   if (in_turn.size() > 1) {
     std::rotate(in_turn.begin(), in_turn.begin() + ++next_turn_ % in_turn.size(), in_turn.end());
+    // One whose daemon cannot serve is left at the next Tend, and until then the last to be asked:
+    // each refusal costs a repetition, of which there are few.
+    std::stable_partition(in_turn.begin(), in_turn.end(),
+                          [](const auto& session) { return !session->is_unavailable(); });
   }
   return in_turn;
 }
