@@ -334,7 +334,7 @@ PayloadMessage PayloadMessage::OfPayload(Slices&& bytes) {
   Payload& payload = parts.payloads.emplace_back();
   for (const grpc::Slice& slice : parts.slices) {
     payload.size += slice.size();
-    payload.pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    payload.pieces.push_back(ViewOf(slice));
   }
   return message;
 }

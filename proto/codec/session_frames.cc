@@ -287,7 +287,7 @@ void FrameWriter::AddPayloadMessage(FrameKind kind, uint64_t number, absl::strin
 
 void FrameWriter::AddSlice(const grpc::Slice& slice) {
   if (slice.size() <= kMostCopiedBytes) {
-    copied_.Append({reinterpret_cast<const char*>(slice.begin()), slice.size()});
+    copied_.Append(ViewOf(slice));
   } else {
     if (!copied_.empty()) slices_.push_back(copied_.Take(""));
     slices_.push_back(slice);

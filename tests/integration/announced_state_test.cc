@@ -87,6 +87,13 @@ class AnnouncedStateTest : public LaunchCountingTest {
     }
     return frames;
   }
+  // Returns when a slow run has the tensor: that of the session's request 1, with identity 1.
+  void HoldFor1500Ms(TestSession& session, const std::string& tensor) {
+    InjectFaults("kernel=aclnnAdd,slow=1500000");
+    CountLaunches();
+    session.Send(RequestFrame(1, WithPayload(Adding(tensor, 1), Bytes({100, 100}))));
+    AwaitLaunches(1);
+  }
   // Until the daemon has handled all that was sent before.
   static void AwaitPong(TestSession& session, uint64_t ping) {
     session.Send(FrameBytes(kPingFrame, ping));
@@ -208,11 +215,8 @@ TEST_F(AnnouncedStateTest, ARepetitionSharesTheRunThatTheFirstClientCompletes) {
 
 TEST_F(AnnouncedStateTest, PayloadsThatWaitedForAMovedTensorAreSentAgain) {
   const std::string tensor = Upload({1, 2}, 0);
-  InjectFaults("kernel=aclnnAdd,slow=1500000");
-  CountLaunches();
   TestSession holder(*stub_);
-  holder.Send(RequestFrame(1, WithPayload(Adding(tensor, 1), Bytes({100, 100}))));
-  AwaitLaunches(1);
+  HoldFor1500Ms(holder, tensor);
   TestSession session(*stub_);
   session.Send(Announce(1, Adding(tensor, 2)));
   EXPECT_EQ(CreditOf(session.Receive()), 8u);
@@ -234,11 +238,8 @@ TEST_F(AnnouncedStateTest, PayloadsThatWaitedForAMovedTensorAreSentAgain) {
 
 TEST_F(AnnouncedStateTest, ADeadlineEndsOneThatWaitsForItsTurn) {
   const std::string tensor = Upload({1, 2});
-  InjectFaults("kernel=aclnnAdd,slow=1500000");
-  CountLaunches();
   TestSession holder(*stub_);
-  holder.Send(RequestFrame(1, WithPayload(Adding(tensor, 1), Bytes({100, 100}))));
-  AwaitLaunches(1);
+  HoldFor1500Ms(holder, tensor);
   TestSession session(*stub_);
   session.Send(Announce(1, Adding(tensor, 2), absl::Milliseconds(300)));
   EXPECT_EQ(CreditOf(session.Receive()), 8u);
