@@ -10,7 +10,6 @@
 #include "client/cpp/async_calls.h"
 #include "client/cpp/given_up_programs.h"
 #include "client/cpp/message.h"
-#include "client/cpp/stream_call.h"
 #include "client/cpp/time_message.h"
 #include "client/cpp/transfer.h"
 #include "client/cpp/transport.h"
@@ -160,7 +159,7 @@ void Client::ReleaseGivenUpPrograms() {
 
 absl::StatusOr<std::unique_ptr<ExecuteStream>> Client::OpenStream(const StreamOptions& options) {
   if (options.window < 1) return absl::InvalidArgumentError("a stream's window of 0 requests");
-  return std::make_unique<ExecuteStream>(std::make_unique<StreamCall>(transport_, options));
+  return std::make_unique<ExecuteStream>(transport_, calls_, options);
 }
 
 absl::StatusOr<ResidentTensor> Client::Upload(const Tensor& tensor, const UploadOptions& options) {

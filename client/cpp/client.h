@@ -131,8 +131,7 @@ class Client {
   std::future<absl::StatusOr<Response>> ExecuteAsync(const Request& request);
 
   // Opens a stream for requests that are to be pipelined. Does not wait: faults of the connection
-  // or the daemon show in the requests. They are not repeated, since their order and the place of
-  // their resident tensors are the caller's. kInvalidArgument: options.window is 0.
+  // or the daemon show in the requests. kInvalidArgument: options.window is 0.
   absl::StatusOr<std::unique_ptr<ExecuteStream>> OpenStream(const StreamOptions& options = {});
 
   // Puts a tensor into the memory of a device, where it stays for its lease, and waits until it is

@@ -10,7 +10,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "client/cpp/grpc_status.h"
 #include "client/cpp/shared_mapping.h"
 #include "client/cpp/tensor_layout.h"
 #include "client/cpp/time_message.h"
@@ -464,23 +463,6 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request, RequestNumb
   return encoded;
 }
 
-absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id) {
-  OPSERVE_RETURN_IF_ERROR(CheckDestinations(request));
-  EncodedRequest encoded;
-  PayloadList payloads(&encoded.borrow);
-  codec::HeaderArena arena;
-  auto& message = arena.Make<v1::ExecuteStreamRequest>();
-  message.set_id(id);
-  if (request.timeout != absl::InfiniteDuration()) {
-    // Not 0, which would mean that there is no deadline.
-    EncodeDuration(std::max(request.timeout, absl::Nanoseconds(1)), message.mutable_timeout());
-  }
-  Encode(request, payloads, message.mutable_request());
-  absl::Status status = FillBuffer(message, payloads, &encoded.buffer);
-  if (!status.ok()) return status;
-  return encoded;
-}
-
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer) {
   codec::HeaderArena arena;
   auto& header = arena.Make<v1::ExecuteResponse>();
@@ -496,18 +478,6 @@ absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer,
   OPSERVE_ASSIGN_OR_RETURN(const auto message, SplitAnswer(buffer, kMaxResultPayloads, &header));
   return header.has_brief() ? DecodeBrief(header, message, known, call)
                             : DecodeResults(header, message);
-}
-
-absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer) {
-  codec::HeaderArena arena;
-  auto& header = arena.Make<v1::ExecuteStreamResponse>();
-  OPSERVE_ASSIGN_OR_RETURN(const auto message, SplitAnswer(buffer, kMaxResultPayloads, &header));
-  if (header.has_error()) return StreamAnswer{header.id(), FromStatusDetails(header.error())};
-  if (!header.has_response()) return BadAnswer("a message without outcome");
-  absl::StatusOr<Response> response = DecodeResults(header.response(), message);
-  // A region that is gone is the request's own trouble, not the stream's.
-  if (!response.ok() && !absl::IsFailedPrecondition(response.status())) return response.status();
-  return StreamAnswer{header.id(), std::move(response)};
 }
 
 absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message) {

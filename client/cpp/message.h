@@ -57,9 +57,6 @@ absl::StatusOr<EncodedRequest> EncodeRequest(const Request& request, RequestNumb
 void EncodeRange(const SharedRange& range, v1::SharedMemoryRange* message);
 void EncodeAttribute(const NamedAttribute& attribute, v1::NamedAttribute* message);
 
-// The same as a message of a stream, where `id` names it and which has its own timeout.
-absl::StatusOr<EncodedRequest> EncodeStreamRequest(const Request& request, uint64_t id);
-
 // kInternal: not an answer that the protocol allows. kFailedPrecondition: a result is in a region
 // of shared memory that is gone.
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer);
@@ -69,14 +66,6 @@ absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer);
 absl::StatusOr<Response> DecodeResponse(const grpc::ByteBuffer& buffer,
                                         absl::Span<const KnownResult> known,
                                         const v1::PreparedCall& call);
-
-struct StreamAnswer {
-  uint64_t id = 0;
-  absl::StatusOr<Response> outcome;
-};
-
-// kInternal: not an answer that the protocol allows.
-absl::StatusOr<StreamAnswer> DecodeStreamResponse(const grpc::ByteBuffer& buffer);
 
 // An answer without payloads. kInternal: it is not a message of this type.
 absl::Status DecodeMessage(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message);

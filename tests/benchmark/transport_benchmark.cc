@@ -2,8 +2,7 @@
 // carry (raw_server.h) in the same run: KlDivBackward of three inputs, reduction mean. Targets T1
 // to T5, T14 and T15.
 //
-// usage: transport_benchmark [--repetitions=N] [SECTION...]: small, session, stream, large, huge,
-// program
+// usage: transport_benchmark [--repetitions=N] [SECTION...]: small, session, large, huge, program
 
 #include <algorithm>
 #include <chrono>
@@ -95,18 +94,6 @@ class OurLoad {
   int started_ = 0;
   std::vector<double> latencies_;
 };
-
-Load OurStream(Client& client, const Request& request, int window, int messages) {
-  auto stream = client.OpenStream({.window = static_cast<uint32_t>(window)});
-  Require(stream.status());
-  const absl::Time start = absl::Now();
-  for (int i = 0; i < messages; ++i) {
-    (*stream)->Execute(request,
-                       [](absl::StatusOr<Response> response) { Require(response.status()); });
-  }
-  Require((*stream)->Finish());
-  return {.per_second = messages / absl::ToDoubleSeconds(absl::Now() - start)};
-}
 
 struct Work {
   const char* target;
@@ -239,23 +226,6 @@ void CompareBeside(const Peers& peers) {
           .at_most = 5});
 }
 
-void CompareStream(const Peers& peers, const Work& work, double at_least) {
-  const auto client = peers.Connect(peers.OurUnix());
-  RawClient raw(peers.RawUnix());
-  const Request request = KlRequest(work.tensor_bytes);
-  const Pair pair = Compare(
-      g_repetitions,
-      [&] { return OurStream(*client, request, work.in_flight, work.calls).per_second; },
-      [&] { return raw.Stream(3 * work.tensor_bytes, work.in_flight, work.calls).per_second; });
-  Report({.target = work.target,
-          .what = work.name,
-          .ours = pair.ours,
-          .peer = pair.peer,
-          .unit = "msg/s",
-          .ratio = pair.ratio,
-          .at_least = at_least});
-}
-
 // Requests in a session beside raw messages, each of its own, in one stream.
 void CompareSession(const Peers& peers, const Work& work, double at_least) {
   const auto client = peers.Connect(peers.OurUnix(), /*session=*/true);
@@ -338,9 +308,6 @@ void Run(const std::set<std::string>& sections) {
                    1.1);
     CompareSession(peers, {"T3", "1 KiB, session, 256 in flight", kKi, true, 256, 40000, true},
                    0.7);
-  }
-  if (wants("stream")) {
-    CompareStream(peers, {"T3", "1 KiB, stream, window 64", kKi, true, 64, 40000}, 0.5);
   }
   if (wants("large")) {
     CompareThroughput(peers, {"T4", "4 MiB, Unix, 1 in flight", 4 * kMi, true, 1, 60, true}, 1.0);

@@ -83,6 +83,37 @@ TEST(ClientSessionTest, ADaemonsRestartCostsTimeOnly) {
   load.Stop();
 }
 
+TEST(ClientSessionTest, AStreamsRequestsTravelInSessionsAndOutliveThem) {
+  const Config config = InProcessDaemon::DefaultConfig();
+  auto daemon = std::make_unique<InProcessDaemon>(config);
+  const auto client = *Client::Connect(daemon->target());
+  AwaitSession(*daemon, *client);
+  const auto frames = [&] {
+    return MetricValue(daemon->daemon(), "opserve_session_frames_total", {});
+  };
+  const double before = frames();
+  const auto stream = *client->OpenStream({.window = 8});
+  std::atomic<int> right = 0;
+  const auto send_some = [&] {
+    for (int i = 0; i < 50; ++i) {
+      stream->Execute(MinusOne(), [&](const absl::StatusOr<Response>& response) {
+        right += response.ok() && (*response->results[0].values<float>())[0] == -1;
+      });
+    }
+  };
+
+  send_some();
+  EXPECT_TRUE(Await([&] { return right == 50; }));
+  EXPECT_GE(frames(), before + 50);
+  send_some();
+  daemon = nullptr;
+  daemon = std::make_unique<InProcessDaemon>(config);
+  send_some();
+
+  EXPECT_EQ(stream->Finish(), absl::OkStatus());
+  EXPECT_EQ(right, 150);
+}
+
 TEST(ClientSessionTest, APreparedProgramOutlivesTheClientWithItsSession) {
   InProcessDaemon daemon;
   auto client = *Client::Connect(daemon.target());

@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import os
+import signal
 import sys
 
 import numpy as np
@@ -123,23 +124,145 @@ def test_a_stream_takes_programs_from_callbacks(client):
         np.testing.assert_array_equal(first.result().results[0], again.results[0])
 
 
-def test_a_stream_that_breaks_fails_what_is_in_progress(start_daemon):
-    import signal
+def test_a_callback_cannot_wait_for_its_stream(client):
+    refusals = concurrent.futures.Future()
 
-    daemon = start_daemon("--device=0", faults="kernel=aclnnL1LossBackward,nth=2,hang")
+    def submit_again(_):
+        caught = []
+        again = stream.abs(1.0)
+        for wait in (lambda: stream.abs(1.0), stream.finish):
+            try:
+                wait()
+            except RuntimeError as error:
+                caught.append(str(error))
+        stream.cancel()
+        refusals.set_result((again, caught))
+
+    stream = client.open_stream(window=1)
+    stream.abs(1.0).add_done_callback(submit_again)
+    again, caught = refusals.result(timeout=30)
+    assert len(caught) == 2 and all("a callback cannot wait" in text for text in caught)
+    stream.finish()
+    assert isinstance(again.exception(timeout=0), opserve.CancelledError | None)
+    with pytest.raises(RuntimeError, match="finished"):
+        stream.abs(1.0)
+
+
+def test_a_stream_takes_a_large_request_as_it_is_when_submitted(client):
+    x = normal(3 << 18)
+    expected = -x
+    with client.open_stream(window=4) as stream:
+        futures = []
+        for _ in range(8):
+            futures.append(stream.neg(x))
+            small = stream.neg(x[:3])
+            x[:] = 0
+            x[:] = -expected
+        x[:] = 0
+    for future in futures:
+        np.testing.assert_array_equal(future.result(timeout=0), expected)
+    np.testing.assert_array_equal(small.result(timeout=0), expected[:3])
+
+
+def test_a_request_of_a_stream_may_replace_resident_tensors(client):
+    tensor = client.upload(np.zeros(3, np.float32))
+    program = opserve.Program()
+    results = [program.replace(tensor, program.add(tensor, np.ones(3, np.float32)))]
+    with client.open_stream() as stream:
+        futures = [stream.submit(program, results) for _ in range(20)]
+    assert {future.result(timeout=0).results[0].handle for future in futures} == {tensor.handle}
+    np.testing.assert_array_equal(client.download(tensor), np.full(3, 20))
+    client.release([tensor])
+
+
+def begin_requests(client, stream):
+    """Requests of a stream with which the daemon hangs."""
+    x = normal(3)
+    futures = [stream.l1_loss_backward(np.float32(1), x, -x, reduction="sum") for _ in range(4)]
+    await_true(
+        lambda: client.server_status().devices[0].executing_requests > 0, "requests execute"
+    )
+    return futures
+
+
+# The golden case of the device comes before.
+HANG = "kernel=aclnnL1LossBackward,nth=2,count=8,hang"
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_requests_of_a_stream_are_repeated_when_their_daemon_is_lost(start_daemon, session):
+    daemon = start_daemon("--device=0", faults=HANG)
+    with opserve.Client(daemon.target, session=session) as client:
+        with client.open_stream() as stream:
+            futures = begin_requests(client, stream)
+            daemon.stop(signal.SIGKILL)
+            daemon.start()
+        for future in futures:
+            np.testing.assert_array_equal(future.result(timeout=0), l1(1, normal(3), -normal(3)))
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_requests_of_a_stream_fail_with_their_daemon(start_daemon, session):
+    daemon = start_daemon("--device=0", faults=HANG)
+    once = opserve.Retry(max_attempts=1)
+    with opserve.Client(daemon.target, retry=once, session=session) as client:
+        stream = client.open_stream()
+        futures = begin_requests(client, stream)
+        daemon.stop(signal.SIGKILL)
+        assert isinstance(futures[-1].exception(timeout=30), opserve.UnavailableError)
+        later = stream.abs(1.0)
+        stream.finish()
+        for future in (*futures, later):
+            assert isinstance(future.exception(timeout=0), opserve.UnavailableError)
+
+
+def test_requests_of_a_stream_wait_for_a_daemon_that_is_away_until_their_timeout(tmp_path):
+    with opserve.Client(f"unix:{tmp_path}/none", timeout=0.5) as client:
+        with client.open_stream() as stream:
+            futures = [stream.abs(1.0) for _ in range(20)]
+        kinds = {type(future.exception(timeout=0)) for future in futures}
+        assert kinds <= {opserve.UnavailableError, opserve.DeadlineExceededError}
+
+
+def test_a_stream_that_waits_for_a_daemon_can_be_cancelled(tmp_path):
+    with opserve.Client(f"unix:{tmp_path}/none", timeout=600) as client:
+        stream = client.open_stream()
+        futures = [stream.abs(1.0) for _ in range(20)]
+        await_true(lambda: len(stream._waiting) == 20, "all requests wait")
+        stream.cancel()
+        for future in futures:
+            assert isinstance(future.exception(timeout=0), opserve.CancelledError)
+
+
+def test_a_client_that_is_closed_ends_the_requests_of_its_streams(start_daemon):
+    daemon = start_daemon("--device=0", faults=HANG)
     with opserve.Client(daemon.target) as client:
         stream = client.open_stream()
-        future = stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
-        await_true(
-            lambda: client.server_status().devices[0].executing_requests > 0,
-            "the request executes",
-        )
-        daemon.stop(signal.SIGKILL)
-        assert isinstance(future.exception(timeout=30), opserve.UnavailableError)
-        with pytest.raises(opserve.UnavailableError):
-            stream.finish()
-        with pytest.raises(opserve.UnavailableError):
-            stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
+        futures = begin_requests(client, stream)
+    stream.finish()
+    for future in futures:
+        assert isinstance(future.exception(timeout=0), (opserve.CancelledError, opserve.ClosedError))
+    with pytest.raises(opserve.ClosedError):
+        stream.abs(1.0)
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_the_timeout_of_a_stream_is_that_of_all_its_requests(start_daemon, session):
+    daemon = start_daemon("--device=0", faults=HANG)
+    with opserve.Client(daemon.target, session=session) as client:
+        stream = client.open_stream(timeout=2)
+        x = normal(3)
+        futures = [stream.l1_loss_backward(np.float32(1), x, x, timeout=60) for _ in range(4)]
+        for future in futures:
+            assert isinstance(future.exception(timeout=30), opserve.DeadlineExceededError)
+        late = stream.abs(1.0).exception(timeout=30)
+        assert isinstance(late, opserve.DeadlineExceededError) and "timeout of 2 s" in str(late)
+        for _ in range(2):
+            with pytest.raises(opserve.DeadlineExceededError):
+                stream.finish()
+        with client.open_stream(timeout=60) as other:
+            early = other.l1_loss_backward(np.float32(1), x, x, timeout=0.2)
+        assert isinstance(early.exception(timeout=0), opserve.DeadlineExceededError)
 
 
 def test_a_stream_can_be_cancelled(start_daemon):
@@ -150,7 +273,9 @@ def test_a_stream_can_be_cancelled(start_daemon):
         stream = client.open_stream()
         future = stream.l1_loss_backward(np.float32(1), normal(3), normal(3))
         stream.cancel()
-        assert isinstance(future.exception(timeout=30), opserve.CancelledError)
+        assert isinstance(future.exception(timeout=0), opserve.CancelledError)
+        with pytest.raises(RuntimeError, match="finished"):
+            stream.abs(1.0)
 
 
 def test_asyncio(daemon):

@@ -58,6 +58,8 @@ def test_a_fork_alone_neither_prints_nor_hangs_nor_hurts_the_parent(daemon):
         for thread in threads:
             thread.start()
         for _ in range(20):
+            for _ in range(4):
+                stream.abs(1.0)
             child = os.fork()
             if child == 0:
                 try:

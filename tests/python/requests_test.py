@@ -376,21 +376,12 @@ class MadeUpDaemon:
         answer.payloads.extend(payloads)
         return answer.SerializeToString()
 
-    def stream(self, messages, context):
-        for message in messages:
-            request = _wire.ExecuteStreamRequest.FromString(message)
-            answer, payloads = self.answer(request.request, request.payloads)
-            whole = _wire.ExecuteStreamResponse(id=request.id, payloads=payloads)
-            whole.response.CopyFrom(answer)
-            yield whole.SerializeToString()
-
 
 @pytest.fixture
 def made_up(tmp_path):
     daemon = MadeUpDaemon()
     handlers = {
         "Execute": grpc.unary_unary_rpc_method_handler(daemon.execute),
-        "ExecuteStream": grpc.stream_stream_rpc_method_handler(daemon.stream),
     }
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
     server.add_generic_rpc_handlers(

@@ -16,6 +16,7 @@ from opserve import _wire
 
 Code = grpc.StatusCode
 MIB = 1 << 20
+EXECUTE_STREAM = "/opserve.v1.OperatorService/ExecuteStream"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 INFER_STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 HEALTH = "/grpc.health.v1.Health/Check"
@@ -260,7 +261,7 @@ CASES = (
             SMALL_MESSAGES,
         )
         for method, one in (
-            (_wire.EXECUTE_STREAM, False),
+            (EXECUTE_STREAM, False),
             (_wire.UPLOAD, False),
             (_wire.DOWNLOAD, True),
             (INFER_STREAM, False),

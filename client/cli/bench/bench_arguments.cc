@@ -165,13 +165,13 @@ std::string ReadRate(const std::string& text, std::optional<double>* rate) {
 }
 
 std::string ReadTransport(const std::string& text, BenchTransport* transport) {
-  for (const BenchTransport known : {BenchTransport::kUnary, BenchTransport::kSession,
-                                     BenchTransport::kStream, BenchTransport::kSharedMemory}) {
+  for (const BenchTransport known :
+       {BenchTransport::kUnary, BenchTransport::kSession, BenchTransport::kSharedMemory}) {
     if (text != TransportText(known)) continue;
     *transport = known;
     return "";
   }
-  return absl::StrCat("\"", text, "\" is not unary, session, stream or shm");
+  return absl::StrCat("\"", text, "\" is not unary, session or shm");
 }
 
 std::string ReadWarmup(const std::string& text, absl::Duration* warmup) {
@@ -213,8 +213,6 @@ std::string TransportText(BenchTransport transport) {
   switch (transport) {
     case BenchTransport::kSession:
       return "session";
-    case BenchTransport::kStream:
-      return "stream";
     case BenchTransport::kSharedMemory:
       return "shm";
     default:

@@ -14,8 +14,8 @@
 namespace opserve::cli {
 
 // Transports of requests: each a call of its own, or all in one session (ConnectOptions::session),
-// or all in one ExecuteStream, or each a call with tensors in shared memory.
-enum class BenchTransport { kUnary, kSession, kStream, kSharedMemory };
+// or each with tensors in shared memory.
+enum class BenchTransport { kUnary, kSession, kSharedMemory };
 
 struct BenchArguments {
   std::string operator_name;
@@ -25,7 +25,7 @@ struct BenchArguments {
   std::vector<uint32_t> concurrency;    // empty: the default
   std::optional<double> rate;
   BenchTransport transport = BenchTransport::kSession;
-  bool prepare = false;  // the request is a prepared program; not with a stream or shared memory
+  bool prepare = false;  // the request is a prepared program; not with shared memory
   absl::Duration warmup = absl::Seconds(1);
   absl::Duration duration = absl::Seconds(10);
 };
@@ -48,7 +48,7 @@ std::vector<BenchTensor> TensorsOf(const std::vector<NamedInput>& inputs);
 // The value of --concurrency, or its default.
 std::vector<uint32_t> ConcurrencyOf(const BenchArguments& arguments);
 
-// "unary", "session", "stream", "shm"
+// "unary", "session", "shm"
 std::string TransportText(BenchTransport transport);
 
 // The call that the arguments describe. It owns its inputs: random numbers from 0.25 to 1, the same

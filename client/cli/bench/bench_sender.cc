@@ -94,15 +94,6 @@ absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurren
                                        const Session& session, Client& client) {
   if (plan.prepare) return MakePreparedSender(plan.request, client);
   switch (plan.transport) {
-    case BenchTransport::kStream: {
-      auto opened = client.OpenStream({.window = concurrency});
-      if (!opened.ok()) return opened.status();
-      // The stream lives as long as the function.
-      return [stream = std::shared_ptr<ExecuteStream>(*std::move(opened)),
-              forms = Forms(plan.request)](bool want_receipt) {
-        return stream->Execute(forms.Pick(want_receipt)).get();
-      };
-    }
     case BenchTransport::kSharedMemory: {
       OPSERVE_ASSIGN_OR_RETURN(auto requests, SharedRequests::Make(plan, concurrency, session));
       // Owned by the function, as the requests refer to its memory until they end.

@@ -24,7 +24,7 @@ struct BenchPlan {
 // the shared memory that has its inputs, lives as long as the function. `client` is session's and
 // outlives it.
 //
-// Errors: those of opening a stream, of sharing memory or of preparing a program.
+// Errors: those of sharing memory or of preparing a program.
 absl::StatusOr<SendRequest> MakeSender(const BenchPlan& plan, uint32_t concurrency,
                                        const Session& session, Client& client);
 

@@ -47,7 +47,7 @@ The exit code is 0 if no request failed (refused ones aside) and one succeeded.
 
 Examples:
   opserve bench KlDivBackward --concurrency=1,4,16
-  opserve bench LogSoftmaxBackward --shape=4096,4096 --dtype=BF16 --transport=stream
+  opserve bench LogSoftmaxBackward --shape=4096,4096 --dtype=BF16 --transport=unary
   opserve bench KlDivBackward --shape=4096,4096 --transport=shm
   opserve bench Add --shape=256 --prepare --concurrency=64
   opserve bench KlDivBackward --shape=1024,1024 --shape grad_output=scalar \
@@ -224,10 +224,10 @@ void AddBenchCommand(CLI::App& app, Command* command) {
        }},
       {"--rate", "R", "Requests that are due per second, instead of one when another has ended",
        [arguments](const std::string& text) { return ReadRate(text, &arguments->rate); }},
-      {"--transport", "unary|session|stream|shm",
+      {"--transport", "unary|session|shm",
        "Each request as a call of its own, or all in one session (one daemon; requests above its "
-       "limit remain calls), or all in one stream, or each as a call with tensors in memory "
-       "shared with the daemon; default session",
+       "limit travel in parts), or each with tensors in memory shared with the daemon; default "
+       "session",
        [arguments](const std::string& text) { return ReadTransport(text, &arguments->transport); }},
       {"--duration", "TIME", "How long to measure, for each number of --concurrency; default 10s",
        [arguments](const std::string& text) { return ReadDuration(text, &arguments->duration); }},

@@ -1,10 +1,10 @@
-"""Calls that were sent and whose answers are waited for later."""
+"""Calls that were sent, and whose answers are waited for later, or told."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import grpc
 
@@ -80,3 +80,35 @@ class SentCall:
         except (grpc.RpcError, grpc.FutureCancelledError):
             self._failure = errors.from_rpc_error(self._call)
         self._is_over = True
+
+
+class UnaryCall:
+    """A call of grpc's, used as a SessionCall."""
+
+    def __init__(self, call: Any) -> None:
+        """
+        Args:
+            call: that of a unary_unary(), a future.
+        """
+        self._call = call
+
+    def tell(self, on_end: Callable[[], object]) -> None:
+        self._call.add_done_callback(lambda _: on_end())
+
+    def read(self) -> _frame.Buffer:
+        try:
+            answer: Optional[bytes] = self._call.result()
+        except (grpc.RpcError, grpc.FutureCancelledError):
+            error = errors.from_rpc_error(self._call)
+        else:
+            if answer is not None:
+                return answer
+            error = errors.without_answer()
+        raise error
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+
+# A call whose caller is told of its end.
+ToldCall = Union[SessionCall, UnaryCall]

@@ -6,7 +6,7 @@ import collections
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 from opserve import _frame, _process, _wire
@@ -18,13 +18,16 @@ from opserve._session_state import AnySession, Entry, SessionState, Stage
 # So long the daemon of an idle session may take to say that it is there.
 _LONGEST_PONG = 1.0
 
+# An idle attendant ends after so many seconds.
+_IDLE = 2.0
+
 # After its deadline a request is cancelled. A daemon that does not read even that within so many
 # seconds loses the session.
 _GRACE = 1.0
 
 
 class SessionCall:
-    """A request that was sent. One thread at a time may wait for its answer.
+    """A request that was sent. One thread at a time may wait for its answer, or be told of it.
 
     It goes on as long as this object lives.
     """
@@ -38,6 +41,17 @@ class SessionCall:
         self._session.wait_for(self._entry)
         return self._entry.take_answer()
 
+    def tell(self, on_end: Callable[[], object]) -> None:
+        """Calls `on_end` once read() would not wait: perhaps at once, perhaps in another thread.
+
+        It is to wait for nothing.
+        """
+        self._session.tell(self._entry, on_end)
+
+    def cancel(self) -> None:
+        """Ends it with a CancelledError, if it is not over."""
+        self._session.cancel(self._entry)
+
     def __del__(self) -> None:
         if not self._entry.is_over:
             self._session.leave(self._entry)
@@ -46,8 +60,9 @@ class SessionCall:
 class Session(AnySession):
     """A stream with requests of any number of threads. Thread-safe.
 
-    It has no thread of its own but for one that looks after deadlines: of the threads that wait for
-    answers, one takes the stream's events, until its own answer is there and another one goes on.
+    Of the threads that wait for answers, one takes the stream's events, until its own answer is
+    there and another one goes on. It has two threads of its own, which end when they have nothing
+    to do: one looks after deadlines, and the attendant waits for requests whose callers do not.
 
     Invariants, whenever _lock is free:
       (1) one message at most is being sent: _is_sending
@@ -62,6 +77,9 @@ class Session(AnySession):
         self._is_sending = True  # hello
         self._is_closed = False  # the stream's own side
         self._reader: Optional[Entry] = None  # its thread takes events
+        # The attendant: whether there is one, and that it has a request to wait for.
+        self._attends = threading.Condition(self._lock)
+        self._has_attendant = False
         # Of deadlines: whether there is a thread, and when it looks after the reader's next.
         self._watches = threading.Condition(self._lock)
         self._has_watcher = False
@@ -125,6 +143,27 @@ class Session(AnySession):
                 with self._lock:
                     self._expire(entry)
 
+    def tell(self, entry: Entry, on_end: Callable[[], object]) -> None:
+        """As SessionCall.tell."""
+        with self._lock:
+            if entry.is_over:
+                on_end()
+                return
+            entry.on_end = on_end
+            if entry.deadline < self._watched_until:
+                self._watches.notify()
+            if self._has_attendant:
+                self._attends.notify()
+                return
+            self._has_attendant = True
+        threading.Thread(target=self._attend, name="opserve-session", daemon=True).start()
+
+    def cancel(self, entry: Entry) -> None:
+        """As SessionCall.cancel."""
+        with self._lock:
+            self._state.cancel(entry)
+            self._write()
+
     def leave(self, entry: Entry) -> None:
         """The answer is not needed. To be called at any moment, with the lock held, too."""
         self._left.append(entry)
@@ -185,6 +224,20 @@ class Session(AnySession):
                 if self._reader is entry:
                     self._reader = None
                     self._call_next_reader()
+
+    def _attend(self) -> None:
+        """Waits for requests whose callers do not, so that there is a reader."""
+        while True:
+            with self._lock:
+                entry = self._attends.wait_for(lambda: next(self._told(), None), _IDLE)
+                if entry is None:
+                    self._has_attendant = False
+                    return
+            self.wait_for(entry)
+
+    def _told(self) -> Iterator[Entry]:
+        """Requests whose callers do not wait, the oldest first."""
+        return (entry for entry in self._state.sent.values() if entry.on_end is not None)
 
     def _take_last_events(self) -> None:
         self._take_events(Entry(0, time.monotonic() + _GRACE), lambda: False)
@@ -266,6 +319,8 @@ class Session(AnySession):
     def interrupt_reader(self) -> Optional[float]:
         """Interrupts the reader if it is time to; seconds until it is the next time, None: never.
 
+        Requests for which nobody waits are ended then, too.
+
         For the thread that watches deadlines, which has the lock.
         """
         reader, now = self._reader, time.monotonic()
@@ -282,6 +337,10 @@ class Session(AnySession):
         else:
             self._stream.cancel()
             self._watched_until = now + _GRACE
+        for entry in list(self._told()):
+            self._expire(entry)
+            if not entry.is_over:
+                self._watched_until = min(self._watched_until, entry.deadline)
         return min(self._watched_until - now, threading.TIMEOUT_MAX)
 
 

@@ -28,6 +28,13 @@ _BATCH_BYTES = 64 << 10
 _MOST_PONGS = 64
 
 
+def owned(message: _frame.Sendable) -> _frame.Sendable:
+    """As it is now: the caller may change its tensors meanwhile."""
+    if isinstance(message, _frame.Message) and len(message) > WHOLE:
+        return message.copied()
+    return bytes(message)
+
+
 class Stage(enum.Enum):
     CONNECTING = enum.auto()  # the daemon's hello has not come
     OPEN = enum.auto()
@@ -39,8 +46,9 @@ class Entry:
     """A request in a session. Guarded by the session until it is over."""
 
     __slots__ = (
-        "deadline", "number", "announcement", "parts", "answer", "failure", "is_over", "wake"
-    )
+        "deadline", "number", "announcement", "parts", "answer", "failure", "is_over", "wake",
+        "on_end",
+    )  # fmt: skip
 
     def __init__(self, number: int, deadline: float) -> None:
         self.number = number
@@ -52,11 +60,15 @@ class Entry:
         self.failure: Optional[errors.OpserveError] = None
         self.is_over = False
         self.wake: Optional[Callable[[], object]] = None  # its waiter; is called once
+        self.on_end: Optional[Callable[[], object]] = None  # as well, if nobody waits for it
 
     def end(self) -> None:
         self.is_over = True
         self.announcement = self.parts = None
         self.call_waiter()
+        if self.on_end is not None:
+            on_end, self.on_end = self.on_end, None
+            on_end()
 
     def call_waiter(self) -> None:
         """Wakes it, if it waits."""
@@ -150,19 +162,19 @@ class SessionState:
     def drop(self, entry: Entry) -> None:
         """Ends a request that needs no answer."""
         entry.is_over = True
+        entry.on_end = None
         if entry.number in self.sent:
             self._say_cancel(entry)
 
     def expire(self, entry: Entry) -> None:
         """Ends a request after its deadline, which the daemon should have done."""
-        if entry.is_over:
-            return
-        entry.failure = errors.make_error(
-            grpc.StatusCode.DEADLINE_EXCEEDED, "the daemon did not answer before the deadline"
-        )
-        entry.end()
-        if entry.number in self.sent:
-            self._say_cancel(entry)
+        text = "the daemon did not answer before the deadline"
+        self._give_up(entry, errors.make_error(grpc.StatusCode.DEADLINE_EXCEEDED, text))
+
+    def cancel(self, entry: Entry) -> None:
+        """Ends a request that its caller has cancelled."""
+        text = "the caller cancelled the request"
+        self._give_up(entry, errors.make_error(grpc.StatusCode.CANCELLED, text))
 
     def leave(self) -> None:
         """Takes no more requests."""
@@ -298,6 +310,14 @@ class SessionState:
             text = f"the session broke: {status.details()}"
             return errors.make_error(grpc.StatusCode.UNAVAILABLE, text)
         return error
+
+    def _give_up(self, entry: Entry, failure: errors.OpserveError) -> None:
+        if entry.is_over:
+            return
+        entry.failure = failure
+        entry.end()
+        if entry.number in self.sent:
+            self._say_cancel(entry)
 
     def _say_cancel(self, entry: Entry) -> None:
         """Asks the daemon to end it; no chunk follows."""

@@ -24,7 +24,7 @@ from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import Request
 from opserve._retry import Repeat, Retry
-from opserve._session_state import WHOLE
+from opserve._session_state import WHOLE, owned
 from opserve._target import Keepalive, Tls, default_target
 from opserve.program import OutputOf, Program, Response
 from opserve.resident import ResidentTensor
@@ -101,7 +101,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         ticket = request.identify(self._numbers)
         repeat = Repeat(waits_for_daemon=wait_for_daemon)
         try:
-            answer = await self._run_request(_owned(request.encode()), timeout, repeat)
+            answer = await self._run_request(owned(request.encode()), timeout, repeat)
         finally:
             if ticket is not None:
                 ticket.release()
@@ -118,7 +118,7 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         parameters: Parameters,
     ) -> Awaitable[Any]:
         begun, outputs = self._begin_operator(operator, inputs, attributes, parameters)
-        message = _owned(begun)
+        message = owned(begun)
 
         async def call() -> Any:
             return outputs(await self._run_request(message, parameters.timeout))
@@ -310,10 +310,3 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
             if wait is None:
                 raise error
             await asyncio.sleep(wait)
-
-
-def _owned(message: _frame.Sendable) -> _frame.Sendable:
-    """As it is now: the caller may change its tensors meanwhile."""
-    if isinstance(message, _frame.Message) and len(message) > WHOLE:
-        return message.copied()
-    return bytes(message)

@@ -29,7 +29,7 @@ from opserve._operator import Parameters
 from opserve._operators import Operators
 from opserve._request import Request
 from opserve._retry import Repeat, Retry
-from opserve._sent_call import SentCall
+from opserve._sent_call import SentCall, ToldCall, UnaryCall
 from opserve._session import SessionCall
 from opserve._session_state import WHOLE
 from opserve._sessions import Sessions
@@ -58,8 +58,7 @@ class Client(_connection.ClientBase, Operators[Any]):
     cannot be reached, or drains. Operators are pure: calls are repeated after UnavailableError
     and ResourceExhaustedError, unless the daemon says that it is of no use: after the wait that
     the daemon asks for, else after up to 50 ms, 100 ms, 200 ms and so on up to 5 s, drawn at
-    random. The timeout is that of all attempts. Uploads, downloads and requests of a stream are
-    not repeated, and a stream does not wait for a daemon that is away.
+    random. The timeout is that of all attempts. Uploads and downloads are not repeated.
 
     A closed client stays closed, and a client cannot be used in a child that was forked after
     any client had connected: both are ClosedError. The fork itself does no harm, as those of a
@@ -240,18 +239,11 @@ class Client(_connection.ClientBase, Operators[Any]):
 
         Args:
             window: requests in progress at once, at least 1.
-            timeout: of the stream as a whole; None: none.
+            timeout: after so many seconds from now on, requests in progress end, and all that come
+                later; None: requests have only their own timeouts.
         """
-        call = self._connect().stream_stream(_wire.EXECUTE_STREAM)
-        return ExecuteStream(
-            call,
-            self._shared_memory.fill_range,
-            self._options.metadata,
-            window,
-            timeout,
-            self._options.on_receipt,
-            self._options.explain,
-        )
+        self._check_usable()
+        return ExecuteStream(self, window, timeout)
 
     def upload(
         self,
@@ -478,6 +470,19 @@ class Client(_connection.ClientBase, Operators[Any]):
         self._check_usable()
         return self._sessions.enter(message, seconds)
 
+    def _start(self, message: _frame.Sendable, seconds: float, may_enter: bool) -> ToldCall:
+        """Sends an ExecuteRequest whose caller is told of its end.
+
+        Args:
+            may_enter: whether it goes into a session, if there is one.
+        """
+        entered = self._enter(_wire.EXECUTE, message, seconds) if may_enter else None
+        if entered is not None:
+            return entered
+        method = self._connect().unary_unary(_wire.EXECUTE)
+        metadata = self._options.metadata
+        return UnaryCall(method.future(bytes(message), timeout=seconds, metadata=metadata))
+
     def _attempt(self, method: str, message: _frame.Sendable) -> Callable[[float], _frame.Buffer]:
         def attempt(time_left: float) -> _frame.Buffer:
             # A large one may fit no call: if one session has not started it, the next one gets it.
@@ -533,18 +538,23 @@ class Client(_connection.ClientBase, Operators[Any]):
 
     def _wait_for_connection(self, seconds: float) -> None:
         """Returns once there is a connection, or after so many seconds."""
+        is_ready = threading.Event()
+        end = self._tell_connection(is_ready.set)
+        is_ready.wait(seconds)
+        end()
+
+    def _tell_connection(self, tell: Callable[[], object]) -> Callable[[], None]:
+        """Calls `tell` in another thread when there is a connection. Gives what ends that."""
         # The threads that make calls move a connection on while they wait for answers. These calls
         # fail at once, and without a waiting thread gRPC looks after a new connection every 5 s.
         channel = self._connect()
-        is_ready = threading.Event()
 
         def change(state: grpc.ChannelConnectivity) -> None:
             if state is grpc.ChannelConnectivity.READY:
-                is_ready.set()
+                tell()
 
         channel.subscribe(change)
-        is_ready.wait(seconds)
-        channel.unsubscribe(change)
+        return lambda: channel.unsubscribe(change)
 
 
 def _with_typed_errors(call: Callable[[], T]) -> T:

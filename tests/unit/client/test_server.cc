@@ -117,11 +117,6 @@ void TestServer::set_execute(Handler execute) {
   execute_ = std::move(execute);
 }
 
-void TestServer::set_stream(StreamHandler stream) {
-  absl::MutexLock lock(&mutex_);
-  stream_ = std::move(stream);
-}
-
 void TestServer::set_session(SessionHandler session) {
   absl::MutexLock lock(&mutex_);
   session_ = std::move(session);
@@ -165,16 +160,6 @@ grpc::Status TestServer::Echo(grpc::ServerContext*, const v1::ExecuteRequest& re
   return grpc::Status::OK;
 }
 
-v1::ExecuteStreamResponse TestServer::EchoInStream(const v1::ExecuteStreamRequest& request) {
-  v1::ExecuteRequest whole = request.request();
-  *whole.mutable_payloads() = request.payloads();
-  v1::ExecuteStreamResponse response;
-  response.set_id(request.id());
-  Echo(nullptr, whole, response.mutable_response());
-  response.mutable_payloads()->Swap(response.mutable_response()->mutable_payloads());
-  return response;
-}
-
 grpc::Status TestServer::ListOperators(grpc::ServerContext*,
                                        const v1::ListOperatorsRequest* request,
                                        v1::ListOperatorsResponse* response) {
@@ -201,18 +186,6 @@ grpc::Status TestServer::Execute(grpc::ServerContext* context, const v1::Execute
     execute = execute_;
   }
   return execute(context, *request, response);
-}
-
-grpc::Status TestServer::ExecuteStream(grpc::ServerContext* context, Stream* stream) {
-  StreamHandler handler;
-  {
-    absl::MutexLock lock(&mutex_);
-    handler = stream_;
-  }
-  if (handler) return handler(context, stream);
-  v1::ExecuteStreamRequest request;
-  while (stream->Read(&request)) stream->Write(EchoInStream(request));
-  return grpc::Status::OK;
 }
 
 grpc::Status TestServer::Session(grpc::ServerContext* context, SessionStream* stream) {

@@ -33,17 +33,14 @@ class TemporaryDirectory {
 
 // Knows two operators, "Scale" (inputs x and y, attributes factor, mode and negate) and "Absent",
 // which is not available. Execute answers what `execute` says, at first with every result being the
-// first input of the last invocation, and ExecuteStream what `stream` says, at first the same in
-// order. It knows no sessions until `session` says what to do with one.
+// first input of the last invocation. It knows no sessions until `session` says what to do with
+// one.
 class TestServer final : public v1::OperatorService::Service {
  public:
   using Handler = std::function<grpc::Status(grpc::ServerContext*, const v1::ExecuteRequest&,
                                              v1::ExecuteResponse*)>;
 
   using PrepareHandler = std::function<void(const v1::PrepareRequest&, v1::PrepareResponse*)>;
-
-  using Stream = grpc::ServerReaderWriter<v1::ExecuteStreamResponse, v1::ExecuteStreamRequest>;
-  using StreamHandler = std::function<grpc::Status(grpc::ServerContext*, Stream*)>;
 
   using SessionStream = grpc::ServerReaderWriter<v1::SessionMessage, v1::SessionMessage>;
   using SessionHandler = std::function<grpc::Status(grpc::ServerContext*, SessionStream*)>;
@@ -61,7 +58,6 @@ class TestServer final : public v1::OperatorService::Service {
   const TestAdminService& admin() const { return admin_; }
 
   void set_execute(Handler execute) ABSL_LOCKS_EXCLUDED(mutex_);
-  void set_stream(StreamHandler stream) ABSL_LOCKS_EXCLUDED(mutex_);
   void set_session(SessionHandler session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Lists another operator: an OperatorDescriptor, as text.
@@ -88,9 +84,6 @@ class TestServer final : public v1::OperatorService::Service {
   static grpc::Status Echo(grpc::ServerContext* context, const v1::ExecuteRequest& request,
                            v1::ExecuteResponse* response);
 
-  // The same as an answer in a stream.
-  static v1::ExecuteStreamResponse EchoInStream(const v1::ExecuteStreamRequest& request);
-
  private:
   grpc::Status ListOperators(grpc::ServerContext* context, const v1::ListOperatorsRequest* request,
                              v1::ListOperatorsResponse* response) override;
@@ -98,7 +91,6 @@ class TestServer final : public v1::OperatorService::Service {
                        v1::ExecuteResponse* response) override;
   grpc::Status Prepare(grpc::ServerContext* context, const v1::PrepareRequest* request,
                        v1::PrepareResponse* response) override;
-  grpc::Status ExecuteStream(grpc::ServerContext* context, Stream* stream) override;
   grpc::Status Session(grpc::ServerContext* context, SessionStream* stream) override;
   grpc::Status GetServerStatus(grpc::ServerContext* context,
                                const v1::GetServerStatusRequest* request,
@@ -110,7 +102,6 @@ class TestServer final : public v1::OperatorService::Service {
   absl::Notification let_go_;
   absl::Mutex mutex_;
   Handler execute_ ABSL_GUARDED_BY(mutex_) = &TestServer::Echo;
-  StreamHandler stream_ ABSL_GUARDED_BY(mutex_);
   SessionHandler session_ ABSL_GUARDED_BY(mutex_);
   PrepareHandler prepare_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::GetServerStatusResponse> status_ ABSL_GUARDED_BY(mutex_);
