@@ -232,6 +232,15 @@ std::unique_ptr<Kernel> MakeCopy(const Call& call) {
   return MakeMapKernel(call, plan);
 }
 
+// A value of the tensor's dtype needs no conversion: it is written from a register, not copied from
+// a tile that is full of it.
+std::unique_ptr<Kernel> MakeFillTensor(const Call& call) {
+  if (Input(call, 1).dtype != Output(call, 0).dtype) return MakeCopy(call);
+  MapPlan plan = PlanOf<decltype(kFill), 0, kPromoted>(call);
+  plan.scalars = {1};
+  return MakeMapKernel(call, plan);
+}
+
 }  // namespace
 
 std::span<const KernelEntry> ComparisonKernels() {
@@ -287,7 +296,7 @@ std::span<const KernelEntry> ComparisonKernels() {
       {"aclnnCast", &MakeCast},
       {"aclnnInplaceCopy", &MakeCopy},
       {"aclnnInplaceFillScalar", &MakeFill},
-      {"aclnnInplaceFillTensor", &MakeCopy},
+      {"aclnnInplaceFillTensor", &MakeFillTensor},
       {"aclnnInplaceZero", &MakeConstant<0>},
       {"aclnnInplaceOne", &MakeConstant<1>},
   };

@@ -1,6 +1,7 @@
 // Operators that only move elements.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -245,6 +246,13 @@ std::unique_ptr<Kernel> MakeRoll(const Call& call) {
       });
 }
 
+// Zeros, whose bytes are 0 in every type. (Other than a loop, memset aligns its stores: half a row
+// begins anywhere in a cache line.)
+template <typename Element>
+void Clear(Element* begin, const Element* end) {
+  std::memset(static_cast<void*>(begin), 0, (end - begin) * sizeof(Element));
+}
+
 // Row i of each matrix keeps the columns [0, i + diagonal] (lower) or [i + diagonal, end) (upper).
 template <bool kLower>
 std::unique_ptr<Kernel> MakeTriangle(const Call& call) {
@@ -272,18 +280,20 @@ std::unique_ptr<Kernel> MakeTriangle(const Call& call) {
           VisitAnyElement(out.layout.dtype, [&]<typename Element>(Element) {
             AxisCursor reader(from, begin);
             AxisCursor writer(to, begin);
+            int64_t row = begin % rows;
             for (int64_t i = begin; i < end; ++i, reader.Advance(1), writer.Advance(1)) {
               const auto* source =
                   static_cast<const Element*>(inputs[self.address]) + reader.offset();
               auto* target = static_cast<Element*>(outputs[out.address]) + writer.offset();
               const int64_t edge =
-                  std::clamp<int64_t>(i % rows + diagonal + (kLower ? 1 : 0), 0, columns);
+                  std::clamp<int64_t>(row + diagonal + (kLower ? 1 : 0), 0, columns);
+              row = row + 1 == rows ? 0 : row + 1;
               const int64_t first = kLower ? 0 : edge;
               const int64_t last = kLower ? edge : columns;
               if (from_stride == 1 && to_stride == 1) {
-                std::fill_n(target, first, Element{});
+                Clear(target, target + first);
                 if (source != target) std::copy(source + first, source + last, target + first);
-                std::fill(target + last, target + columns, Element{});
+                Clear(target + last, target + columns);
                 continue;
               }
               for (int64_t j = 0; j < first; ++j) target[j * to_stride] = Element{};
