@@ -213,7 +213,7 @@ class InstallTest(unittest.TestCase):
         for flag in re.findall(r"^    (--\w+) ", usage, re.MULTILINE):
             self.assertIn(f".B {flag}\n", page)
         page = self.read("share/man/man1/opserve.1").replace("\\-", "-")
-        for part in (".SS tensor upload\n", ".SS bench\n", ".B --transport \\fIunary|session|stream|shm\\fR\n"):
+        for part in (".SS tensor upload\n", ".SS bench\n", ".B --transport \\fIunary|session|shm\\fR\n"):
             self.assertIn(part, page)
         self.assertNotIn(".SS complete\n", page)
         for manual in ("share/man/man1/opserve.1", "share/man/man8/opserved.8"):

@@ -54,11 +54,10 @@ are lists are written [1,2], dtypes as BF16 or bfloat16, scalars as numbers, wit
 a dtype where it matters (2:INT32). Operators, and the names of their inputs and
 attributes, are listed by "opserve ops".
 
-Inputs and results of any size travel in chunks. Some requests go in one message, of
-at most the daemon's --max_message_bytes (64 MiB): those that replace or donate
-tensors. Larger inputs then go through shared memory with --shm, on one machine with
-an opserved --enable_shm, or are uploaded before ("opserve help tensor upload"), and
-of an output that is a list, large results come if --output names them.
+Inputs and results of any size travel in chunks. On one machine with an opserved
+--enable_shm they go through shared memory with --shm. A daemon of an earlier release
+takes messages of at most its --max_message_bytes (64 MiB): larger inputs are uploaded
+before ("opserve help tensor upload").
 
 An output named by --keep is not sent: it stays in the device's memory for --lease,
 as a resident tensor, for "opserve tensor download" and --input NAME=tensor:HANDLE.
