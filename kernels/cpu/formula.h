@@ -155,7 +155,7 @@ inline constexpr T kInfinityOf = std::numeric_limits<T>::infinity();
 
 // 1 / (1 + e^-x)
 template <typename T>
-T SigmoidOf(T x) {
+[[gnu::always_inline]] inline T SigmoidOf(T x) {
   return TimesSigmoid(T{1}, x);
 }
 

@@ -74,7 +74,7 @@ constexpr auto kBceBackwardWeighted = []<typename T>(T gradient, T x, T target, 
 
 // Logits: x, target, then weight and the weight of positives, as far as they are given.
 template <typename T>
-T LogitLoss(T x, T target, T positive_weight) {
+[[gnu::always_inline]] inline T LogitLoss(T x, T target, T positive_weight) {
   return (1 - target) * x + ((positive_weight - 1) * target + 1) * Softplus(-x);
 }
 constexpr auto kLogits = []<typename T>(T x, T target, const T*) {
@@ -92,7 +92,7 @@ constexpr auto kLogitsBoth = []<typename T>(T x, T target, T weight, T positive_
 
 // sigmoid(x) (1 - target) - sigmoid(-x) target positive_weight. Parameter: the divisor.
 template <typename T>
-T LogitSlope(T x, T target, T positive_weight) {
+[[gnu::always_inline]] inline T LogitSlope(T x, T target, T positive_weight) {
   return SigmoidOf(x) * (1 - target) - SigmoidOf(-x) * (target * positive_weight);
 }
 constexpr auto kLogitsBackward = []<typename T>(T gradient, T x, T target, const T* p) {

@@ -146,6 +146,8 @@ template <typename Formula, typename T, size_t... kInputs>
   // Copies, which the outputs cannot overwrite.
   T parameters[kMaxParameters];
   for (int i = 0; i < kMaxParameters; ++i) parameters[i] = given_parameters[i];
+  // What depends on them alone: a loop of calls, such as those of powers, is no loop of vectors.
+  if constexpr (requires { Formula::Prepare(parameters); }) Formula::Prepare(parameters);
   const T* sources[sizeof...(kInputs) + 1] = {inputs[kInputs]..., nullptr};
   T* destinations[kOutputs];
   for (size_t k = 0; k < kOutputs; ++k) destinations[k] = outputs[k];

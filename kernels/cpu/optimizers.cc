@@ -210,24 +210,30 @@ std::unique_ptr<Kernel> MakeFusedAdamW(const Call& call) {
   return sequence.Finish();
 }
 
-// Parameters: lr, emaDecay, beta1, beta2, eps, mode, biasCorrection, weightDecay, then the step.
-// Mode 0 adds the decay to the gradient, mode 1 to the update.
-constexpr auto kEmaAdam = []<typename T>(T gradient, T weight, T first, T second, T average,
-                                         const T* p) -> std::array<T, 4> {
-  const T decay = p[7] * weight;
-  const T decayed = p[5] == 0 ? gradient + decay : gradient;
-  const T new_first = p[2] * first + (1 - p[2]) * decayed;
-  const T new_second = p[3] * second + (1 - p[3]) * decayed * decayed;
-  const T first_correction = p[6] != 0 ? 1 - std::pow(p[2], p[8]) : T{1};
-  const T second_correction = p[6] != 0 ? 1 - std::pow(p[3], p[8]) : T{1};
-  const T update =
-      new_first / first_correction / (std::sqrt(new_second / second_correction) + p[4]);
-  const T new_weight = weight - p[0] * (p[5] == 0 ? update : update + decay);
-  return {new_weight, new_first, new_second, p[1] * average + (1 - p[1]) * new_weight};
+// Parameters: lr, emaDecay, beta1, beta2, eps, mode, biasCorrection, weightDecay, then the step,
+// and the two corrections of bias. Mode 0 adds the decay to the gradient, mode 1 to the update.
+struct EmaAdam {
+  template <typename T>
+  static void Prepare(T* p) {
+    p[9] = p[6] != 0 ? 1 - std::pow(p[2], p[8]) : T{1};
+    p[10] = p[6] != 0 ? 1 - std::pow(p[3], p[8]) : T{1};
+  }
+
+  template <typename T>
+  std::array<T, 4> operator()(T gradient, T weight, T first, T second, T average,
+                              const T* p) const {
+    const T decay = p[7] * weight;
+    const T decayed = p[5] == 0 ? gradient + decay : gradient;
+    const T new_first = p[2] * first + (1 - p[2]) * decayed;
+    const T new_second = p[3] * second + (1 - p[3]) * decayed * decayed;
+    const T update = new_first / p[9] / (std::sqrt(new_second / p[10]) + p[4]);
+    const T new_weight = weight - p[0] * (p[5] == 0 ? update : update + decay);
+    return {new_weight, new_first, new_second, p[1] * average + (1 - p[1]) * new_weight};
+  }
 };
 
 std::unique_ptr<Kernel> MakeEmaAdam(const Call& call) {
-  MapPlan plan = PlanOf<decltype(kEmaAdam), 5, kFloating, 4>(call);
+  MapPlan plan = PlanOf<EmaAdam, 5, kFloating, 4>(call);
   plan.scalars = {5};
   return MakeMapKernel(call, plan);
 }
