@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -10,6 +11,7 @@
 #include "tests/await.h"
 #include "tests/bytes.h"
 #include "tests/integration/broadcast_request.h"
+#include "tests/integration/execute_stream_calls.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/metric_value.h"
 #include "tests/integration/raw_http2.h"
@@ -123,11 +125,15 @@ TEST(UnreadResultsTest, AConnectionThatDoesNotReadStopsNoOtherConnection) {
 // What was set aside goes on where it stood when the reader reads again.
 TEST(UnreadResultsTest, AReaderThatReadsAgainGetsEverything) {
   InProcessDaemon daemon(OnTcp());
-  auto channel = Client::Connect(TcpTarget(daemon), {.retry = {.max_attempts = 1}});
-  auto stream = *(*channel)->OpenStream({.window = 64, .timeout = absl::Seconds(60)});
-  std::vector<std::future<absl::StatusOr<Response>>> answers;
-  for (int i = 0; i < 48; ++i) answers.push_back(stream->Execute(OnesRequest(kElements)));
-  for (auto& answer : answers) EXPECT_TRUE(IsAllOnes(answer.get(), kElements));
+  const auto stub = NewStub(TcpTarget(daemon));
+  TestStream stream(*stub);
+  std::thread sender([&stream] {
+    for (uint64_t id = 1; id <= 48; ++id) {
+      EXPECT_TRUE(stream.Send(OnesStreamRequest(id, kElements)));
+    }
+  });
+  for (int i = 0; i < 48; ++i) EXPECT_TRUE(IsAllOnes(stream.Receive(), kElements));
+  sender.join();
   EXPECT_TRUE(Await([&] { return PinnedBytes(daemon, "default") == 0; }));
   EXPECT_EQ(AreReadersWaitedFor(daemon), 0);
 }
