@@ -172,10 +172,11 @@ Daemon::~Daemon() {
     absl::MutexLock lock(&health_mutex_);
     service_ = Service::kEnding;
   }
-  // Regions go with their connections and their last calls, while the devices that have them
-  // registered are there.
+  // Regions go with their connections and their last calls, or after them, while the devices that
+  // have them registered are there.
   shared_memory_.reset();
   grpc_.reset();  // waits for the last call, so nothing uses the devices any more
+  named_regions_.reset();
   depositor_.reset();
   // A check begins after its request was answered, so the last call may have left one.
   if (shadow_checks_ != nullptr) shadow_checks_->Stop();
@@ -216,15 +217,14 @@ absl::Status Daemon::OpenDevices(PacksToServe to_serve) {
                      .max_lease = config_.resident_max_lease,
                      .are_deposited = config_.deposit.has_value()});
 
-  if (config_.enable_shm) {
-    shared_regions_ = std::make_unique<SharedRegions>(
-        [this](int32_t device, std::shared_ptr<const HostRegistration> registration) {
-          scheduler_->Find(device)->DestroyOnDevice(std::move(registration));
-        },
-        shared_memory_quota_);
-  }
+  const SharedRegion::Retire retire = [this](int32_t device,
+                                             std::shared_ptr<const HostRegistration> registration) {
+    scheduler_->Find(device)->DestroyOnDevice(std::move(registration));
+  };
+  if (config_.enable_shm)
+    shared_regions_ = std::make_unique<SharedRegions>(retire, shared_memory_quota_);
   if (config_.allow_named_shm)
-    named_regions_ = std::make_unique<NamedRegions>(shared_memory_quota_);
+    named_regions_ = std::make_unique<NamedRegions>(retire, shared_memory_quota_);
 
   OPSERVE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, DeviceIds(*acl_, config_.devices));
   // Supervisors' threads start here and call the hooks, while mover_ and grpc_ are not made yet: no

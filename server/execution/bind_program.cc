@@ -35,7 +35,7 @@ absl::Status InvalidRange(absl::string_view problem) {
 }
 
 absl::Status CheckAlignment(const SharedRegion& region, const MemoryRange& range, Dtype dtype) {
-  if (!region.is_mapped()) return absl::OkStatus();  // nobody computes in it
+  if (region.may_shrink()) return absl::OkStatus();  // copied, as Open Inference has no such rule
   const auto element_bytes = static_cast<uint64_t>(DtypeBytes(dtype));
   if (range.offset % element_bytes == 0) return absl::OkStatus();
   return InvalidRange(absl::StrCat("the range of shared memory begins at ", range.offset,
@@ -603,16 +603,16 @@ class Binder {
     BoundOutput& output = OutputOf(source);
     const auto bytes = static_cast<uint64_t>(NumBytes(output.spec));
     OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<SharedRegion> region, find_region_(range));
-    // Regions that are not mapped come from clients of the Open Inference Protocol, which may offer
+    // Regions that may shrink come from clients of the Open Inference Protocol, which may offer
     // more room than the result takes.
-    if (region->is_mapped()) {
+    if (!region->may_shrink()) {
       OPSERVE_RETURN_IF_ERROR(CheckRangeSize(range, bytes, /*is_exact=*/true));
     } else if (range.size < bytes) {
       return RangeTooSmall(range, bytes);
     }
     OPSERVE_ASSIGN_OR_RETURN(SharedWindow window,
                              WindowIn(std::move(region), range, output.spec.dtype));
-    window.range.size = bytes;  // a region that is not mapped may offer more
+    window.range.size = bytes;
     if (window.region->is_read_only()) {
       return MakeError(Reason::kForbidden, "the region of shared memory is read-only");
     }

@@ -144,15 +144,6 @@ void Program::ComputeFacts(absl::Span<const uint64_t> sizes) {
   memory_plan = PlanMemory(*this, payload_sizes, no_workspaces);
 }
 
-uint64_t ProgramCall::PinnedBytes() const {
-  uint64_t bytes = program->pinned_bytes;
-  // A window that is not mapped has one buffer, be it an input or the place of a result.
-  for (const SharedWindow& window : windows) {
-    if (window.IsStaged()) bytes += PinnedPool::BlockBytes(window.range.size);
-  }
-  return bytes;
-}
-
 bool IsInProportion(uint64_t bytes, uint64_t input_bytes, uint64_t ratio) {
   constexpr uint64_t kAlwaysAllowed = 1 << 20;
   if (bytes <= kAlwaysAllowed) return true;

@@ -75,10 +75,6 @@ struct WindowUse {
 struct SharedWindow {
   std::shared_ptr<SharedRegion> region;
   MemoryRange range;  // inside the region
-
-  // Whether its bytes go through page-locked memory, because the region is not mapped.
-  bool IsStaged() const { return !region->is_mapped(); }
-  char* data() const { return region->data() + range.offset; }  // if not
 };
 
 // The kind of execution that an invocation is, for learning how long it takes.
@@ -248,8 +244,6 @@ struct ProgramCall {
   // devices. kUnavailable (reason "device_unavailable"): its payloads came to another device, from
   // which the tensors have moved since.
   absl::Status CheckOneDevice() const;
-  // Page-locked memory, in whole blocks: for results that travel, and windows that are not mapped.
-  uint64_t PinnedBytes() const;
   // An invocation as it is in this call.
   const BoundInvocation& invocation(uint32_t index) const {
     if (changed.empty()) return program->invocations[index];
@@ -262,6 +256,8 @@ struct ProgramCall {
   // Payloads that came ahead of the run, into device memory of their own; by payload, or none: they
   // are in the message.
   std::vector<std::shared_ptr<ResidentTensor>> apart;
+  // Books the memory that the run takes; null: it is booked as the run starts.
+  std::shared_ptr<void> booked;
   // By position in Program::kept: the new tensor or, of a replaced one, its coming content. Set
   // before the run.
   std::vector<std::shared_ptr<ResidentTensor>> kept;

@@ -182,11 +182,13 @@ absl::Status ProgramRun::CheckWorkspace(uint64_t bytes) const {
 }
 
 absl::StatusOr<bool> ProgramRun::TakeMemory() {
-  // Showing a region to the device takes long.
-  if (!context_.may_wait && !windows_.empty()) return false;
   // Windows first, since the plan depends on those that have to be copied.
   for (WindowTransfer& window : windows_) {
-    OPSERVE_RETURN_IF_ERROR(window.Prepare(call_.deadline()));
+    if (context_.may_wait) {
+      OPSERVE_RETURN_IF_ERROR(window.Prepare(call_.deadline()));
+    } else if (!window.TryPrepare()) {
+      return false;
+    }
   }
   if (captured_ == nullptr) PlanPieces();
   const bool is_capture_due = captured_ == nullptr && IsCaptureDue();
@@ -566,7 +568,7 @@ void ProgramRun::Conclude() {
   if (is_idle && !status_.ok()) device.memory().StreamWasAborted(stream_);
   // Work that could not be stopped may still use the caller's memory.
   for (size_t i = 0; i < windows_.size() && !is_idle; ++i) {
-    if (!windows_[i].is_copied()) device.KeepUntilReset(windows_[i].TakeRegistration());
+    device.KeepUntilReset(windows_[i].TakeHold());
   }
 }
 

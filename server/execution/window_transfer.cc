@@ -1,6 +1,7 @@
 #include "server/execution/window_transfer.h"
 
-#include "absl/types/span.h"
+#include <utility>
+
 #include "proto/status/status_macros.h"
 #include "server/device/acl_status.h"
 
@@ -8,57 +9,67 @@ namespace opserve::server {
 
 absl::Status WindowTransfer::Prepare(absl::Time deadline) {
   const MemoryRange& range = window_.range;
-  // Not mapped: the bytes go through page-locked memory.
-  if (window_.IsStaged()) {
-    OPSERVE_ASSIGN_OR_RETURN(staging_, lane_.pinned.Allocate(range.size, lane_.pinned_allowance));
-  } else if (window_.region->FitsInPlace(range.offset, range.size)) {
-    // Elsewhere in a mapping the bytes are copied between it and device memory.
-    OPSERVE_ASSIGN_OR_RETURN(registration_,
-                             window_.region->RegistrationOn(lane_.lane.device(), deadline));
+  OPSERVE_ASSIGN_OR_RETURN(mapping_, window_.region->MappingOf(end()));
+  // Elsewhere in a mapping the bytes are copied between it and device memory.
+  if (mapping_->FitsInPlace(range.offset, range.size)) {
+    OPSERVE_ASSIGN_OR_RETURN(
+        registration_, window_.region->RegistrationOn(lane_.lane.device(), mapping_, deadline));
   }
   return absl::OkStatus();
+}
+
+bool WindowTransfer::TryPrepare() {
+  absl::StatusOr<std::shared_ptr<const SharedMapping>> mapping = window_.region->MappingOf(end());
+  if (!mapping.ok() || !(*mapping)->FitsInPlace(window_.range.offset, window_.range.size)) {
+    return false;
+  }
+  mapping_ = *std::move(mapping);
+  registration_ = window_.region->KnownRegistrationOn(lane_.lane.device(), *mapping_);
+  return registration_ != nullptr;
 }
 
 absl::StatusOr<uint64_t> WindowTransfer::CopyToDevice(void* memory) {
   memory_ = memory;
   const uint64_t bytes = window_.range.size;
   if (!is_copied() || is_result_ || bytes == 0) return 0;
-  if (window_.IsStaged()) {
-    OPSERVE_RETURN_IF_ERROR(
-        window_.region->Read(window_.range.offset, absl::MakeSpan(HostBytes(), bytes)));
-  }
   const AclLibrary& acl = lane_.lane.device().acl();
-  OPSERVE_RETURN_IF_ERROR(
+  OPSERVE_RETURN_IF_ERROR(Explained(
       AclCallStatus(acl, "aclrtMemcpyAsync",
                     acl.aclrtMemcpyAsync(memory_, bytes, HostBytes(), bytes,
-                                         ACL_MEMCPY_HOST_TO_DEVICE, lane_.lane.stream())));
+                                         ACL_MEMCPY_HOST_TO_DEVICE, lane_.lane.stream()))));
   return bytes;
 }
 
 void* WindowTransfer::Address() const {
   if (is_copied()) return memory_;
-  return registration_->device_address() + window_.range.offset;
+  return registration_->device_address() + (HostBytes() - mapping_->begin());
 }
 
 absl::StatusOr<uint64_t> WindowTransfer::Finish() {
-  // Only results that were not written in place.
-  const uint64_t bytes = window_.range.size;
-  if (!is_copied() || !is_result_ || bytes == 0) return 0;
-  const AclLibrary& acl = lane_.lane.device().acl();
-  OPSERVE_RETURN_IF_ERROR(AclCallStatus(
-      // The stream is idle, so the copy needs no order.
-      acl, "aclrtMemcpy",
-      acl.aclrtMemcpy(HostBytes(), bytes, memory_, bytes, ACL_MEMCPY_DEVICE_TO_HOST)));
-  if (window_.IsStaged()) {
-    OPSERVE_RETURN_IF_ERROR(
-        // The file may have become smaller meanwhile, which is the client's error.
-        window_.region->Write(window_.range.offset, absl::string_view(HostBytes(), bytes)));
+  uint64_t copied = 0;
+  // Results that were not written in place.
+  if (is_copied() && is_result_ && window_.range.size != 0) {
+    copied = window_.range.size;
+    const AclLibrary& acl = lane_.lane.device().acl();
+    OPSERVE_RETURN_IF_ERROR(Explained(AclCallStatus(
+        // The stream is idle, so the copy needs no order.
+        acl, "aclrtMemcpy",
+        acl.aclrtMemcpy(HostBytes(), copied, memory_, copied, ACL_MEMCPY_DEVICE_TO_HOST))));
   }
-  return bytes;
+  OPSERVE_RETURN_IF_ERROR(window_.region->CheckIntact(*mapping_, end()));
+  return copied;
 }
 
-char* WindowTransfer::HostBytes() const {
-  return window_.IsStaged() ? static_cast<char*>(staging_.data()) : window_.data();
+std::shared_ptr<const void> WindowTransfer::TakeHold() {
+  if (registration_ != nullptr) return std::move(registration_);
+  return std::move(mapping_);
+}
+
+// A driver that meets missing bytes returns an error where a processor gets a signal.
+absl::Status WindowTransfer::Explained(const absl::Status& status) const {
+  if (status.ok()) return status;
+  absl::Status intact = window_.region->CheckIntact(*mapping_, end());
+  return intact.ok() ? status : intact;
 }
 
 }  // namespace opserve::server

@@ -3,21 +3,19 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/device/host_registration.h"
-#include "server/device/pinned_pool.h"
 #include "server/execution/lane_context.h"
 #include "server/execution/program.h"
+#include "server/shared_memory/shared_mapping.h"
 
 namespace opserve::server {
 
 // The window is used in place if the device maps its region and its bytes lie as aclnn asks.
-// Otherwise it has a copy in device memory: copied from and to the mapping, or, if the region is
-// not mapped, staged in page-locked memory.
+// Otherwise it has a copy in device memory, copied from and to the mapping.
 //
 // Used by one thread at a time, which is bound to the device: Prepare, CopyToDevice and Finish, in
 // this order. `window` and `lane` outlive it.
@@ -27,39 +25,43 @@ class WindowTransfer {
   WindowTransfer(const SharedWindow& window, bool is_result, const LaneContext& lane)
       : window_(window), is_result_(is_result), lane_(lane) {}
 
-  // Shows the region to the device if the window can be used in place, or takes the page-locked
-  // memory to stage it. Waits until `deadline` for another request that shows the region.
-  // Errors: those of SharedRegion::RegistrationOn and PinnedPool::Allocate.
+  // Shows the region to the device if the window can be used in place. Waits until `deadline` for
+  // another request that does so. Errors: those of SharedRegion::MappingOf and RegistrationOn.
   absl::Status Prepare(absl::Time deadline);
+
+  // As Prepare, for a thread that must not wait. False: it would have to, the window would have to
+  // be copied, or there is an error; Prepare tells.
+  bool TryPrepare();
 
   // Whether the window needs as much device memory as it has bytes.
   bool is_copied() const { return registration_ == nullptr; }
 
   // `memory`: the device memory of a copied window. Queues the copy of an input on the lane's
-  // stream; returns the bytes copied. kInvalidArgument (reason "shm_invalid"): a part of the file
-  // is gone.  Else AclCallStatus.
+  // stream; returns the bytes copied. Errors: those of SharedRegion::CheckIntact, else
+  // AclCallStatus.
   absl::StatusOr<uint64_t> CopyToDevice(void* memory);
 
   // Of the bytes on the device; after CopyToDevice.
   void* Address() const;
 
-  // Brings a result to the window when the stream is idle; returns the bytes copied. Errors as of
-  // CopyToDevice.
+  // Brings a result to the window when the stream is idle, and looks whether the bytes were there
+  // all the time; returns the bytes copied. Errors as of CopyToDevice.
   absl::StatusOr<uint64_t> Finish();
 
-  // The device's hold on a window that it uses in place, to be kept while work that could not be
-  // stopped may use it; else null.
-  std::shared_ptr<const HostRegistration> TakeRegistration() { return std::move(registration_); }
+  // What keeps the memory mapped, to be kept while work that could not be stopped may use it.
+  std::shared_ptr<const void> TakeHold();
 
  private:
-  // Where copies from and to the device find the bytes in host memory.
-  char* HostBytes() const;
+  uint64_t end() const { return window_.range.offset + window_.range.size; }  // in the region
+  char* HostBytes() const { return mapping_->data() + window_.range.offset; }
+  // `status` of a call of the device, or what the caller's memory has to do with it.
+  absl::Status Explained(const absl::Status& status) const;
 
   const SharedWindow& window_;
   const bool is_result_;
   const LaneContext& lane_;
+  std::shared_ptr<const SharedMapping> mapping_;          // from Prepare on
   std::shared_ptr<const HostRegistration> registration_;  // null: copied
-  PinnedBuffer staging_;                                  // empty unless it is staged
   void* memory_ = nullptr;                                // on the device, of a copied window
 };
 

@@ -126,8 +126,8 @@ absl::Status Request::Prepare() {
               .may_hold = held_place_ != nullptr,
               .cost = cost,
               .work = program.work,
-              .device_bytes = program.memory_plan.total_bytes,
-              .pinned_bytes = bound_.PinnedBytes(),
+              .device_bytes = bound_.booked != nullptr ? 0 : program.memory_plan.total_bytes,
+              .pinned_bytes = bound_.program->pinned_bytes,
               .connection = connection_});
   end_.clock.Book(Stage::kValidate);
   return absl::OkStatus();

@@ -120,9 +120,13 @@ bool IsPrompt(const Program& program, const CostModel::Estimate& cost) {
   constexpr uint32_t kLeastSamples = 4;
   constexpr absl::Duration kLongestTime = absl::Milliseconds(1);
   if (cost.samples < kLeastSamples || cost.time > kLongestTime) return false;
-  if (!program.windows.empty()) return false;  // registering memory with a device takes its time
-  if (!program.kept.empty()) return false;     // their memory is waited for
-  return program.payload_bytes + program.output_bytes <= kMostBytes;
+  if (!program.kept.empty()) return false;  // their memory is waited for
+  uint64_t bytes = program.payload_bytes + program.output_bytes;
+  // Results that are written in place are not touched by this thread.
+  for (const WindowUse& window : program.windows) {
+    if (window.writer) bytes -= window.bytes;
+  }
+  return bytes <= kMostBytes;
 }
 
 }  // namespace opserve::server

@@ -19,7 +19,7 @@ void RecordRun(const ProgramCall& bound, absl::Time start, absl::Span<const absl
                CostModel* costs);
 
 // Whether a thread with other duties may start a run of this cost itself: there is little to copy,
-// and executions like it were short.
+// windows of shared memory aside, and executions like it were short.
 bool IsPrompt(const Program& program, const CostModel::Estimate& cost);
 
 }  // namespace opserve::server

@@ -82,21 +82,18 @@ absl::Status NamedRegions::Register(uint32_t tenant, const std::string& name, co
   }
   if (end > static_cast<uint64_t>(info.st_size)) return invalid_part;
 
-  // The lock is taken when the file is open: system calls are made without it.
+  // System calls are made without the lock. If two register the same name meanwhile, the second
+  // one's region goes again.
+  const absl::Status taken =
+      NamedError(absl::StatusCode::kAlreadyExists,
+                 absl::StrCat("shared memory region '", name, "' already in manager"));
+  if (Find(tenant, name).ok()) return taken;
+  OPSERVE_ASSIGN_OR_RETURN(
+      std::shared_ptr<SharedRegion> region,
+      SharedRegion::MapShrinkable(fd, {.offset = spec.offset, .size = spec.byte_size}, retire_,
+                                  [&] { return quota_.Take(tenant, spec.byte_size, limits); }));
   absl::MutexLock lock(&mutex_);
-  Regions& regions = regions_[tenant];
-  if (regions.contains(name)) {
-    return NamedError(absl::StatusCode::kAlreadyExists,
-                      absl::StrCat("shared memory region '", name, "' already in manager"));
-  }
-  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge,
-                           quota_.Take(tenant, spec.byte_size, limits));
-  // The region owns the descriptor from here on.
-  std::move(close_file).Cancel();
-  regions.emplace(
-      name, Region{spec, SharedRegion::Open(fd, {.offset = spec.offset, .size = spec.byte_size},
-                                            std::move(charge))});
-  return absl::OkStatus();
+  return regions_[tenant].try_emplace(name, Region{spec, region}).second ? absl::OkStatus() : taken;
 }
 
 void NamedRegions::Unregister(uint32_t tenant, const std::string& name) {

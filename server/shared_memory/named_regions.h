@@ -1,9 +1,8 @@
 // Regions that clients register by the name of a POSIX shared memory object, as the Open Inference
 // Protocol has it. The client made the object, may cut it off or remove it, and the daemon opens it
-// by a name that a stranger chose. So an object is never mapped, only read and written
-// (SharedRegion::Open), and it is opened only if it belongs to the calling user, or where that user
-// is unknown, to the daemon's own. The daemon itself makes no such objects, so none of its own has
-// a name.
+// by a name that a stranger chose. So its mapping is guarded (SharedRegion::MapShrinkable), and it
+// is opened only if it belongs to the calling user, or where that user is unknown, to the daemon's
+// own. The daemon itself makes no such objects, so none of its own has a name.
 //
 // Each tenant has names of its own: another tenant's regions cannot be seen, used or removed.
 #pragma once
@@ -14,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -37,7 +37,8 @@ class NamedRegions {
   };
 
   // `quota` outlives it and its regions.
-  explicit NamedRegions(SharedMemoryQuota& quota) : quota_(quota) {}
+  NamedRegions(SharedRegion::Retire retire, SharedMemoryQuota& quota)
+      : retire_(std::move(retire)), quota_(quota) {}
   NamedRegions(const NamedRegions&) = delete;
   NamedRegions& operator=(const NamedRegions&) = delete;
 
@@ -48,7 +49,8 @@ class NamedRegions {
   // kAlreadyExists (reason "shm_invalid"): the tenant has a region of that name.
   // kInternal (reason "shm_invalid"): there is no such object, or it may not be used; which of
   // these, the caller is not told.
-  // Else those of SharedMemoryQuota::Take. Nothing remains after an error.
+  // Else those of SharedMemoryQuota::Take and SharedMapping::Create. Nothing remains after an
+  // error.
   absl::Status Register(uint32_t tenant, const std::string& name, const Spec& spec, uid_t owner,
                         const SharedMemoryLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -70,6 +72,7 @@ class NamedRegions {
   };
   using Regions = std::map<std::string, Region>;
 
+  const SharedRegion::Retire retire_;
   SharedMemoryQuota& quota_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<uint32_t, Regions> regions_ ABSL_GUARDED_BY(mutex_);  // by tenant

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,18 +16,6 @@
 
 namespace opserve::server {
 namespace {
-
-// aclnn's alignment of a tensor's data, and the bytes behind it that CANN's kernels may touch.
-constexpr uint64_t kInPlaceAlignment = 32;
-constexpr uint64_t kInPlaceSlack = 32;
-
-uint64_t PageBytes() {
-  static const auto bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
-// Of whole pages.
-uint64_t MappedBytes(uint64_t size) { return (size + PageBytes() - 1) / PageBytes() * PageBytes(); }
 
 absl::Status Invalid(absl::string_view problem) { return MakeError(Reason::kShmInvalid, problem); }
 
@@ -58,9 +45,10 @@ absl::Status CheckFile(int fd, struct stat* info) {
 
 absl::Status CheckPart(const SharedRegionSpec& spec, uint64_t file_size) {
   if (spec.size == 0) return Invalid("a region of 0 bytes");
-  if (spec.offset % PageBytes() != 0) {
+  const uint64_t page_bytes = SharedMapping::PageBytes();
+  if (spec.offset % page_bytes != 0) {
     return Invalid(
-        absl::StrCat("offset ", spec.offset, ", must be a multiple of ", PageBytes(), " bytes"));
+        absl::StrCat("offset ", spec.offset, ", must be a multiple of ", page_bytes, " bytes"));
   }
   // As two comparisons, since the sum of both may wrap.
   if (spec.offset > file_size || spec.size > file_size - spec.offset) {
@@ -72,66 +60,20 @@ absl::Status CheckPart(const SharedRegionSpec& spec, uint64_t file_size) {
 
 absl::Status CutOff() { return Invalid("the shared memory has become smaller"); }
 
-// Calls `copy`, a system call that copies the rest after `done` bytes, until all is done.
-absl::Status CopyAll(uint64_t bytes, absl::FunctionRef<ssize_t(uint64_t done)> copy) {
-  for (uint64_t done = 0; done < bytes;) {
-    // A signal may interrupt the call, or make it copy a part only.
-    const ssize_t copied = copy(done);
-    if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0) {
-      return Invalid(absl::StrCat("the shared memory cannot be used: ", std::strerror(errno)));
-    }
-    // The end of the file is before the region's, so its owner has cut it.
-    if (copied == 0) return CutOff();
-    done += static_cast<uint64_t>(copied);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MappingError(int error, const SharedRegionSpec& spec) {
-  // The descriptor's own rights, or a seal against writing.
-  if (error == EACCES || error == EPERM) {
-    return MakeError(Reason::kForbidden,
-                     spec.read_only ? "the memory may not be read"
-                                    : "the memory may not be written to; register it as read_only");
-  }
-  if (error == ENOMEM || error == EAGAIN) {
-    return MakeError(Reason::kTenantMemory, "there is no room to map the memory");
-  }
-  return Invalid(absl::StrCat("the memory cannot be mapped: ", std::strerror(error)));
+FilePart PartOfFile(const struct stat& info, const SharedRegionSpec& spec) {
+  return {info.st_dev, info.st_ino, spec.offset, spec.offset + spec.size};
 }
 
 }  // namespace
 
-class SharedRegion::Mapping {
- public:
-  Mapping(void* address, uint64_t bytes) : address_(address), bytes_(bytes) {}
-  ~Mapping() { munmap(address_, bytes_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  void* address() const { return address_; }
+SharedRegion::File::~File() {
+  if (fd_ >= 0) close(fd_);
+}
 
- private:
-  void* const address_;
-  const uint64_t bytes_;
-};
-
-class SharedRegion::File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() { close(fd_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-
-  uint64_t size() const {
-    struct stat info = {};
-    return fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
-  }
-
- private:
-  const int fd_;
-};
+uint64_t SharedRegion::File::size() const {
+  struct stat info = {};
+  return fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+}
 
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
                                                                 const SharedRegionSpec& spec,
@@ -143,54 +85,75 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
   OPSERVE_RETURN_IF_ERROR(CheckPart(spec, static_cast<uint64_t>(info.st_size)));
   // Charged before the mapping, so that a refusal maps nothing.
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
-  auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, &retire, std::move(charge)));
-  region->part_ = {info.st_dev, info.st_ino, spec.offset, spec.offset + spec.size};
-  const int access = spec.read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* const address =
-      mmap(nullptr, spec.size, access, MAP_SHARED, fd, static_cast<off_t>(spec.offset));
-  if (address == MAP_FAILED) return MappingError(errno, spec);
-  region->mapping_ = std::make_shared<const Mapping>(address, spec.size);
-  return region;
+  OPSERVE_ASSIGN_OR_RETURN(auto mapping, SharedMapping::Create(fd, spec, /*may_shrink=*/false));
+  return std::shared_ptr<SharedRegion>(new SharedRegion(spec, PartOfFile(info, spec), retire,
+                                                        std::move(charge), /*file=*/std::nullopt,
+                                                        std::move(mapping)));
 }
 
-std::shared_ptr<SharedRegion> SharedRegion::Open(int fd, const SharedRegionSpec& spec,
-                                                 std::shared_ptr<void> charge) {
-  auto region = std::shared_ptr<SharedRegion>(new SharedRegion(spec, nullptr, std::move(charge)));
-  region->file_ = std::make_shared<const File>(fd);
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::MapShrinkable(
+    int fd, const SharedRegionSpec& spec, const Retire& retire, TakeCharge take_charge) {
   struct stat info = {};
-  if (fstat(fd, &info) == 0)
-    region->part_ = {info.st_dev, info.st_ino, spec.offset, spec.offset + spec.size};
-  return region;
-}
-
-absl::Status SharedRegion::Read(uint64_t offset, absl::Span<char> to) const {
-  return CopyAll(to.size(), [&](uint64_t done) {
-    return pread(file_->fd(), to.data() + done, to.size() - done,
-                 static_cast<off_t>(spec_.offset + offset + done));
-  });
-}
-
-absl::Status SharedRegion::Write(uint64_t offset, absl::string_view from) const {
-  // Writing behind the end would make the file grow again. (Between question and write its owner
-  // can still cut it; then it grows to no more than was registered.)
-  if (file_->size() < spec_.offset + offset + from.size()) return CutOff();
-  return CopyAll(from.size(), [&](uint64_t done) {
-    return pwrite(file_->fd(), from.data() + done, from.size() - done,
-                  static_cast<off_t>(spec_.offset + offset + done));
-  });
+  File file(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (file.fd() < 0 || fstat(fd, &info) != 0) {
+    return Invalid(absl::StrCat("the memory cannot be kept open: ", std::strerror(errno)));
+  }
+  OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
+  OPSERVE_ASSIGN_OR_RETURN(auto mapping, SharedMapping::Create(fd, spec, /*may_shrink=*/true));
+  return std::shared_ptr<SharedRegion>(new SharedRegion(spec, PartOfFile(info, spec), retire,
+                                                        std::move(charge), std::move(file),
+                                                        std::move(mapping)));
 }
 
 SharedRegion::~SharedRegion() {
   // Each registration keeps the mapping until its device has destroyed it.
   for (auto& [device, on_device] : devices_) {
-    if (on_device.registration != nullptr) (*retire_)(device, std::move(on_device.registration));
+    if (on_device.registration != nullptr) retire_(device, std::move(on_device.registration));
   }
 }
 
-char* SharedRegion::data() const { return static_cast<char*>(mapping_->address()); }
+absl::Status SharedRegion::CheckSize(uint64_t bytes) const {
+  if (!file_ || file_->size() >= spec_.offset + bytes) return absl::OkStatus();
+  return CutOff();
+}
+
+absl::StatusOr<std::shared_ptr<const SharedMapping>> SharedRegion::MappingOf(uint64_t bytes) {
+  OPSERVE_RETURN_IF_ERROR(CheckSize(bytes));
+  std::shared_ptr<const SharedMapping> torn;  // unmapped without the lock
+  absl::MutexLock lock(&mutex_);
+  if (!mapping_->IsIntact(spec_.size)) {
+    // What was missing is zeros of nobody's there for ever. Those who use it fail; others get the
+    // file's bytes.
+    OPSERVE_ASSIGN_OR_RETURN(auto fresh,
+                             SharedMapping::Create(file_->fd(), spec_, /*may_shrink=*/true));
+    torn = std::exchange(mapping_, std::move(fresh));
+  }
+  return mapping_;
+}
+
+absl::Status SharedRegion::CheckIntact(const SharedMapping& mapping, uint64_t bytes) const {
+  if (!mapping.IsIntact(bytes)) return CutOff();
+  // It may have been cut off without anybody looking there: results would be lost.
+  return CheckSize(bytes);
+}
+
+const SharedRegion::OnDevice* SharedRegion::FindTried(const Device& device,
+                                                      const SharedMapping& mapping) const {
+  const auto found = devices_.find(device.id());
+  const bool is_tried = found != devices_.end() && found->second.mapping == &mapping &&
+                        found->second.generation == device.generation();
+  return is_tried ? &found->second : nullptr;
+}
+
+std::shared_ptr<const HostRegistration> SharedRegion::KnownRegistrationOn(
+    const Device& device, const SharedMapping& mapping) {
+  absl::MutexLock lock(&mutex_);
+  const OnDevice* tried = FindTried(device, mapping);
+  return tried == nullptr ? nullptr : tried->registration;
+}
 
 absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::RegistrationOn(
-    const Device& device, absl::Time until) {
+    const Device& device, const std::shared_ptr<const SharedMapping>& mapping, absl::Time until) {
   const int32_t id = device.id();
   {
     absl::MutexLock lock(&mutex_);
@@ -203,15 +166,11 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
       return MakeError(Reason::kDeadlineExpired,
                        "the deadline passed while the device was being shown the shared memory");
     }
-    const auto found = devices_.find(id);
-    // Tried in this life of the device, be it in vain.
-    if (found != devices_.end() && found->second.generation == device.generation()) {
-      return found->second.registration;
-    }
+    if (const OnDevice* tried = FindTried(device, *mapping)) return tried->registration;
     devices_[id].is_being_registered = true;
   }
   // Without the lock, since the call may take long.
-  auto made = HostRegistration::Create(device, data(), MappedBytes(size()), mapping_);
+  auto made = HostRegistration::Create(device, mapping->begin(), mapping->bytes(), mapping);
   // Destroyed without the lock; void, if there was one before.
   std::shared_ptr<const HostRegistration> old;
   absl::MutexLock lock(&mutex_);
@@ -220,13 +179,9 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
   // Nothing was found out about the region: the next caller tries again.
   if (absl::IsUnavailable(made.status())) return made.status();
   old = std::exchange(on_device.registration, made.ok() ? *std::move(made) : nullptr);
+  on_device.mapping = mapping.get();
   on_device.generation = device.generation();
   return on_device.registration;
-}
-
-bool SharedRegion::FitsInPlace(uint64_t offset, uint64_t size) const {
-  return is_mapped() && offset % kInPlaceAlignment == 0 &&
-         MappedBytes(this->size()) - offset - size >= kInPlaceSlack;
 }
 
 FilePart SharedRegion::PartOf(uint64_t offset, uint64_t size) const {

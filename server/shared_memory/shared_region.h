@@ -1,35 +1,27 @@
 // Memory that a client shares with the daemon: a part of a file in memory, mapped here and, where
-// that is possible, by devices; or only read and written, if its owner might take it away.
+// that is possible, by devices.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "server/device/device.h"
 #include "server/device/host_registration.h"
 #include "server/shared_memory/file_parts.h"
+#include "server/shared_memory/shared_mapping.h"
 
 namespace opserve::server {
 
-// Which part of a file, in bytes.
-struct SharedRegionSpec {
-  uint64_t offset = 0;  // a multiple of the page size
-  uint64_t size = 0;    // at least 1
-  bool read_only = false;
-};
-
-// Mapped, or open, until the last owner lets go of it, and no device has it registered any more.
+// Mapped until the last owner lets go of it, and no device has it registered any more.
 // Thread-safe.
 class SharedRegion {
  public:
@@ -45,66 +37,95 @@ class SharedRegion {
   // `take_charge` is called when everything has been checked, before the mapping.
   //
   // Accepts only memory of memfd_create, with its seals: it can neither disappear nor shrink under
-  // the mapping, which would kill a reading thread by SIGBUS.
+  // the mapping.
   //
   // kInvalidArgument (reason "shm_invalid"): `fd` is no such file, or the part is not in it.
-  // kPermissionDenied (reason "forbidden"): it may not be read, or written to.
-  // kResourceExhausted: there is no room for the mapping.
+  // Else the errors of SharedMapping::Create.
   static absl::StatusOr<std::shared_ptr<SharedRegion>> Map(int fd, const SharedRegionSpec& spec,
                                                            const Retire& retire,
                                                            TakeCharge take_charge);
-  // A part of the file `fd`, which becomes the region's, that is never mapped: it may be cut off at
-  // any time, which reading and writing by system calls survives. The caller has checked the file.
-  static std::shared_ptr<SharedRegion> Open(int fd, const SharedRegionSpec& spec,
-                                            std::shared_ptr<void> charge);
+  // The same for a file in memory that its owner may cut off at any time. The caller has checked
+  // the file and the part; the region gets a descriptor of its own.
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> MapShrinkable(int fd,
+                                                                     const SharedRegionSpec& spec,
+                                                                     const Retire& retire,
+                                                                     TakeCharge take_charge);
   ~SharedRegion();
   SharedRegion(const SharedRegion&) = delete;
   SharedRegion& operator=(const SharedRegion&) = delete;
 
-  bool is_mapped() const { return mapping_ != nullptr; }
-  char* data() const;  // if it is
-  // Copy from `offset` on, if it is not.
-  // kInvalidArgument (reason "shm_invalid"): that part of the file is gone.
-  absl::Status Read(uint64_t offset, absl::Span<char> to) const;
-  absl::Status Write(uint64_t offset, absl::string_view from) const;
+  // Whether its owner may cut the file off.
+  bool may_shrink() const { return file_.has_value(); }
   uint64_t size() const { return spec_.size; }
   bool is_read_only() const { return spec_.read_only; }
 
-  // The region as `device` sees it; null if it cannot map it. The first call on a device registers
-  // the region there, which others wait for until `until`; after a reset of the device it is done
+  // The mapping, for who uses the region's first `bytes` bytes; a new one if bytes were missing in
+  // the last, but the file has them again.
+  // kInvalidArgument (reason "shm_invalid"): the file has become too small.
+  absl::StatusOr<std::shared_ptr<const SharedMapping>> MappingOf(uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // After the use: whether these bytes were there all the time. Error as of MappingOf.
+  absl::Status CheckIntact(const SharedMapping& mapping, uint64_t bytes) const;
+
+  // `mapping` as `device` sees it; null if it cannot map it. The first call on a device registers
+  // the mapping there, which others wait for until `until`; after a reset of the device it is done
   // again. The calling thread must be bound to the device.
   // kUnavailable: the device is lost.  kDeadlineExceeded (reason "deadline_expired"): waited in
   // vain.
-  absl::StatusOr<std::shared_ptr<const HostRegistration>> RegistrationOn(const Device& device,
-                                                                         absl::Time until)
+  absl::StatusOr<std::shared_ptr<const HostRegistration>> RegistrationOn(
+      const Device& device, const std::shared_ptr<const SharedMapping>& mapping, absl::Time until)
       ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Whether kernels may use the bytes [offset, offset + size) where they are, as far as aclnn asks:
-  // their alignment, and room behind them that is mapped as well.
-  bool FitsInPlace(uint64_t offset, uint64_t size) const;
+  // The same, if an earlier call has registered it; else null. Never waits.
+  std::shared_ptr<const HostRegistration> KnownRegistrationOn(const Device& device,
+                                                              const SharedMapping& mapping)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Where the `size` bytes from `offset` on are in the file.
   FilePart PartOf(uint64_t offset, uint64_t size) const;
 
  private:
-  class Mapping;
-  class File;
+  // An open file. Closed without the region's lock.
+  class File {
+   public:
+    explicit File(int fd) : fd_(fd) {}
+    File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    ~File();
+    int fd() const { return fd_; }
+    uint64_t size() const;  // 0: it cannot be told
+
+   private:
+    int fd_;
+  };
   struct OnDevice {
     bool is_being_registered = false;
-    std::optional<uint64_t> generation;  // of the device, when that was tried last
+    // What was tried last, and in which life of the device.
+    const SharedMapping* mapping = nullptr;
+    std::optional<uint64_t> generation;
     std::shared_ptr<const HostRegistration> registration;  // null: it cannot be mapped
   };
 
-  SharedRegion(const SharedRegionSpec& spec, const Retire* retire, std::shared_ptr<void> charge)
-      : spec_(spec), retire_(retire), charge_(std::move(charge)) {}
+  SharedRegion(const SharedRegionSpec& spec, const FilePart& part, const Retire& retire,
+               std::shared_ptr<void> charge, std::optional<File> file,
+               std::shared_ptr<const SharedMapping> mapping)
+      : spec_(spec),
+        part_(part),
+        retire_(retire),
+        charge_(std::move(charge)),
+        file_(std::move(file)),
+        mapping_(std::move(mapping)) {}
+
+  absl::Status CheckSize(uint64_t bytes) const;
+  // What an earlier call has found out in this life of the device; null: nothing.
+  const OnDevice* FindTried(const Device& device, const SharedMapping& mapping) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const SharedRegionSpec spec_;
-  const Retire* const retire_;  // null: it is not mapped, so no device ever sees it
+  const FilePart part_;  // of the file
+  const Retire& retire_;
   const std::shared_ptr<void> charge_;
-  FilePart part_;                           // of the file
-  std::shared_ptr<const Mapping> mapping_;  // registrations have it, too; null: not mapped
-  std::shared_ptr<const File> file_;        // null: mapped
+  const std::optional<File> file_;  // none: it cannot shrink
   absl::Mutex mutex_;
+  std::shared_ptr<const SharedMapping> mapping_ ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, OnDevice> devices_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -174,22 +174,39 @@ TEST_F(InferenceSharedMemoryTest, TensorsComeAndGoThroughRegions) {
   EXPECT_EQ(daemon_.HeldByRequests(), 0);
 }
 
-TEST_F(InferenceSharedMemoryTest, TensorsAreCopiedOnceEachWay) {
+// Where devices can use them: at addresses that are multiples of 32 bytes. Others are copied once.
+TEST_F(InferenceSharedMemoryTest, TensorsAreUsedInPlaceOrCopiedOnceEachWay) {
   const auto copied = [&](const char* direction) {
     return MetricValue(daemon_.daemon(), "opserve_host_copy_bytes_total",
                        {{"direction", direction}, {"path", "shm"}});
   };
-  SharedObject object(3 * kTensorBytes);
-  WriteInputs(object, 0);
-  ASSERT_TRUE(Register("r", object.name(), 0, 3 * kTensorBytes).ok());
-  ModelInferRequest request = OnesModel(kPlacedElements);
-  request.add_raw_input_contents(OnesInput(0, 1));
-  Place("r", 0, kTensorBytes, request.mutable_inputs(1));
-  Place("r", kTensorBytes, kTensorBytes, request.mutable_inputs(2));
+  // Such a client's region just fits, here to the end of its last page.
+  constexpr uint64_t kRoom = 3 * kPageBytes;
+  SharedObject object(kRoom);
+  ASSERT_TRUE(Register("r", object.name(), 0, kRoom).ok());
+  const struct {
+    uint64_t first_input;  // the second one and the result lie where they can be used
+    uint64_t copied;
+  } cases[] = {{0, 0}, {4, kTensorBytes}};
+  for (const auto& c : cases) {
+    object.Write(c.first_input, OnesInput(1, kPlacedElements));
+    object.Write(kPageBytes, OnesInput(2, kPlacedElements));
+    ModelInferRequest request = OnesModel(kPlacedElements);
+    request.add_raw_input_contents(OnesInput(0, 1));
+    Place("r", static_cast<int64_t>(c.first_input), kTensorBytes, request.mutable_inputs(1));
+    Place("r", kPageBytes, kTensorBytes, request.mutable_inputs(2));
+    request.add_outputs()->set_name("grad_input");
+    Place("r", kRoom - kTensorBytes - 96, kTensorBytes, request.mutable_outputs(0));
+    ASSERT_TRUE(Infer(*stub_, request).status.ok());
+    EXPECT_EQ(object.Read(kRoom - kTensorBytes - 96, kTensorBytes),
+              RawElements(std::vector<float>(kPlacedElements, 1)));
+    EXPECT_EQ(copied("h2d"), c.copied);
+    EXPECT_EQ(copied("d2h"), 0);
+  }
+  ModelInferRequest request = OnesInference(kPlacedElements);
   request.add_outputs()->set_name("grad_input");
-  Place("r", 2 * kTensorBytes, kTensorBytes, request.mutable_outputs(0));
+  Place("r", 4, kTensorBytes, request.mutable_outputs(0));
   ASSERT_TRUE(Infer(*stub_, request).status.ok());
-  EXPECT_EQ(copied("h2d"), 2 * kTensorBytes);
   EXPECT_EQ(copied("d2h"), kTensorBytes);
 }
 
@@ -499,17 +516,47 @@ TEST_F(InferenceSharedMemoryTest, AnObjectThatShrinksFailsItsRequestsOnly) {
   EXPECT_TRUE(Infer(*stub_, into).status.ok());
 }
 
-// Check 37 at any moment: its owner cuts it off and enlarges it again all the time.
-TEST_F(InferenceSharedMemoryTest, AnObjectThatKeepsShrinkingHarmsNobody) {
+// Check 37 at any moment: its owner cuts the object off and enlarges it again, removes its name,
+// punches holes in it and puts another one in its place, all the time. Requests that use it succeed
+// or say that it is smaller; those beside them notice nothing.
+TEST_F(InferenceSharedMemoryTest, AnObjectThatKeepsChangingHarmsNobody) {
   constexpr int64_t kElements = 1 << 18;
   constexpr uint64_t kBytes = kElements * sizeof(float);
+  constexpr int kChanges = 10'000;
   SharedObject object(2 * kBytes);
   ASSERT_TRUE(Register("r", object.name(), 0, 2 * kBytes).ok());
+  // Changes are made while a request that uses the object is under way.
+  std::atomic<bool> is_in_use = false;
   std::atomic<bool> is_over = false;
   std::thread owner([&] {
+    for (int i = 0; i < kChanges; ++i) {
+      while (!is_in_use) std::this_thread::yield();
+      switch (i % 4) {
+        case 0:
+          object.Resize(kBytes / 2);
+          object.Resize(2 * kBytes);
+          break;
+        case 1:
+          shm_unlink(object.name().c_str());
+          break;
+        case 2:
+          EXPECT_EQ(fallocate(object.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kBytes),
+                    0);
+          break;
+        default: {
+          const int other = shm_open(object.name().c_str(), O_CREAT | O_RDWR, 0600);
+          EXPECT_GE(other, 0);
+          close(other);
+        }
+      }
+    }
+    is_over = true;
+  });
+  std::thread bystander([&] {
     while (!is_over) {
-      object.Resize(100);
-      object.Resize(2 * kBytes);
+      const InferResult result = Infer(*stub_, OnesInference(kPlacedElements));
+      EXPECT_TRUE(result.status.ok()) << result.status.error_message();
+      EXPECT_TRUE(IsAllOnes(result.response, kPlacedElements));
     }
   });
   ModelInferRequest request = OnesModel(kElements);
@@ -518,13 +565,20 @@ TEST_F(InferenceSharedMemoryTest, AnObjectThatKeepsShrinkingHarmsNobody) {
   Place("r", 0, kBytes, request.mutable_inputs(1));
   request.add_outputs()->set_name("grad_input");
   Place("r", kBytes, kBytes, request.mutable_outputs(0));
-  for (int i = 0; i < 50; ++i) {
-    const grpc::StatusCode code = Infer(*stub_, request).status.error_code();
-    EXPECT_TRUE(code == grpc::StatusCode::OK || code == grpc::StatusCode::INVALID_ARGUMENT);
+  int failed = 0;
+  while (!is_over) {
+    is_in_use = true;
+    const grpc::Status status = Infer(*stub_, request).status;
+    is_in_use = false;
+    if (status.ok()) continue;
+    ++failed;
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("the shared memory has become smaller"));
   }
-  is_over = true;
   owner.join();
-  EXPECT_TRUE(IsAllOnes(Infer(*stub_, OnesInference(kPlacedElements)).response, kPlacedElements));
+  bystander.join();
+  EXPECT_GT(failed, 0) << "no request met the changes";
+  EXPECT_TRUE(Infer(*stub_, request).status.ok());
   EXPECT_EQ(daemon_.HeldByRequests(), 0);
 }
 

@@ -39,7 +39,9 @@ const NamedRegions& Regions() {
     const std::string name = absl::StrCat("/opserve-fuzz-", getpid());
     const int fd = shm_open(name.c_str(), O_CREAT | O_RDWR, 0600);
     Check(fd >= 0 && ftruncate(fd, kRegionBytes) == 0, "there is shared memory");
-    auto* const made = new NamedRegions(*new SharedMemoryQuota);
+    auto* const made = new NamedRegions(
+        [](int32_t /*device*/, auto /*registration*/) { Check(false, "no device has any"); },
+        *new SharedMemoryQuota);
     Check(made->Register(/*tenant=*/0, "r", {.key = name, .offset = 0, .byte_size = kRegionBytes},
                          geteuid(), {.max_bytes = kRegionBytes, .max_regions = 1})
               .ok(),

@@ -148,7 +148,9 @@ void CheckRegions(SharedMemorySession& session, const SharedRegions& regions,
     const auto mapped = regions.Find(/*tenant=*/0, list.connection(), region.region());
     Check(mapped.ok() && (*mapped)->size() == region.size(), "what is listed can be used");
     // Touches the last byte: nothing was cut off.
-    static_cast<void>(*static_cast<volatile char*>((*mapped)->data() + region.size() - 1));
+    const auto mapping = (*mapped)->MappingOf(region.size());
+    Check(mapping.ok(), "what is listed is mapped");
+    static_cast<void>(*static_cast<volatile char*>((*mapping)->data() + region.size() - 1));
     bytes += region.size();
   }
   Check(quota.tenant_bytes().OfSlot(0) == bytes, "all bytes are counted");

@@ -47,6 +47,20 @@ class SharedRegionTest : public ::testing::Test {
     return *Map(SealedFile(bytes).get(), {.size = bytes});
   }
 
+  std::shared_ptr<SharedRegion> MapShrinkable(const FileDescriptor& file,
+                                              const SharedRegionSpec& spec) {
+    return *SharedRegion::MapShrinkable(
+        file.get(), spec, retire_,
+        []() -> absl::StatusOr<std::shared_ptr<void>> { return nullptr; });
+  }
+  static std::shared_ptr<const SharedMapping> MappingOf(SharedRegion& region) {
+    return *region.MappingOf(region.size());
+  }
+  absl::StatusOr<std::shared_ptr<const HostRegistration>> RegistrationOn(SharedRegion& region,
+                                                                         int32_t device) {
+    return region.RegistrationOn(*devices_[device], MappingOf(region), absl::InfiniteFuture());
+  }
+
   AclLibrary& acl_ = MutableTestAcl();
   decltype(acl_.aclrtHostRegister) host_register_ = acl_.aclrtHostRegister;
   std::unique_ptr<Device> devices_[2] = {std::make_unique<Device>(acl_, 0),
@@ -62,8 +76,9 @@ TEST_F(SharedRegionTest, IsThePartOfTheFileThatWasAskedFor) {
   ASSERT_EQ(pwrite(file.get(), "middle", 6, kPageBytes), 6);
   const auto region = Map(file.get(), {.offset = kPageBytes, .size = 100});
   ASSERT_TRUE(region.ok()) << region.status();
-  EXPECT_EQ(std::string((*region)->data(), 6), "middle");
-  std::memcpy((*region)->data(), "MIDDLE", 6);
+  char* const data = MappingOf(**region)->data();
+  EXPECT_EQ(std::string(data, 6), "middle");
+  std::memcpy(data, "MIDDLE", 6);
   char bytes[6];
   ASSERT_EQ(pread(file.get(), bytes, 6, kPageBytes), 6);
   EXPECT_EQ(std::string(bytes, 6), "MIDDLE");
@@ -97,12 +112,12 @@ TEST_F(SharedRegionTest, AChargeIsTakenAfterTheChecksAndGoesWithTheRegion) {
 
 TEST_F(SharedRegionTest, IsRegisteredOncePerDevice) {
   auto region = MapWhole(kPageBytes);
-  const auto first = region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  const auto first = RegistrationOn(*region, 0);
   ASSERT_TRUE(first.ok() && *first != nullptr) << first.status();
-  EXPECT_EQ(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), *first);
+  EXPECT_EQ(*RegistrationOn(*region, 0), *first);
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 1);
   ASSERT_TRUE(devices_[1]->BindThisThread().ok());
-  EXPECT_NE(*region->RegistrationOn(*devices_[1], absl::InfiniteFuture()), *first);
+  EXPECT_NE(*RegistrationOn(*region, 1), *first);
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 2);
 
   region.reset();
@@ -113,8 +128,8 @@ TEST_F(SharedRegionTest, IsRegisteredOncePerDevice) {
 // The memory is unmapped after the device has let go of it, or kernels could run into a hole.
 TEST_F(SharedRegionTest, StaysMappedAsLongAsADeviceHasIt) {
   auto region = MapWhole(kPageBytes);
-  volatile char* const data = region->data();
-  ASSERT_TRUE(region->RegistrationOn(*devices_[0], absl::InfiniteFuture()).ok());
+  volatile char* const data = MappingOf(*region)->data();
+  ASSERT_TRUE(RegistrationOn(*region, 0).ok());
   region.reset();
   data[0] = 'x';
   EXPECT_EQ(data[0], 'x');
@@ -130,7 +145,7 @@ TEST_F(SharedRegionTest, LanesOfOneDeviceWaitForOneRegistration) {
   for (auto& registration : seen) {
     lanes.emplace_back([&] {
       ASSERT_TRUE(devices_[0]->BindThisThread().ok());
-      registration = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+      registration = *RegistrationOn(*region, 0);
     });
   }
   for (std::thread& lane : lanes) lane.join();
@@ -145,18 +160,17 @@ TEST_F(SharedRegionTest, WhatADeviceCannotMapIsNotAskedForAgainUntilItsReset) {
   const auto region = MapWhole(kPageBytes);
   InjectFaults("call=aclrtHostRegister,code=207000");
   for (int i = 0; i < 3; ++i) {
-    const auto registration = region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+    const auto registration = RegistrationOn(*region, 0);
     ASSERT_TRUE(registration.ok()) << registration.status();
     EXPECT_EQ(*registration, nullptr);
   }
   ASSERT_TRUE(devices_[0]->Reset().ok());
-  EXPECT_NE(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), nullptr);
+  EXPECT_NE(*RegistrationOn(*region, 0), nullptr);
 }
 
 TEST_F(SharedRegionTest, AnAbiThatCannotMapHostMemoryIsCopiedTo) {
   acl_.aclrtHostRegister = nullptr;
-  const auto registration =
-      MapWhole(kPageBytes)->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  const auto registration = RegistrationOn(*MapWhole(kPageBytes), 0);
   ASSERT_TRUE(registration.ok()) << registration.status();
   EXPECT_EQ(*registration, nullptr);
 }
@@ -164,17 +178,16 @@ TEST_F(SharedRegionTest, AnAbiThatCannotMapHostMemoryIsCopiedTo) {
 TEST_F(SharedRegionTest, ALostDeviceIsAnErrorAndNotRemembered) {
   const auto region = MapWhole(kPageBytes);
   InjectFaults("call=aclrtHostRegister,code=507010");
-  EXPECT_EQ(region->RegistrationOn(*devices_[0], absl::InfiniteFuture()).status().code(),
-            absl::StatusCode::kUnavailable);
-  EXPECT_NE(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()), nullptr);
+  EXPECT_EQ(RegistrationOn(*region, 0).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(*RegistrationOn(*region, 0), nullptr);
 }
 
 TEST_F(SharedRegionTest, ARegistrationIsVoidAfterTheDevicesReset) {
   auto region = MapWhole(kPageBytes);
-  const auto before = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  const auto before = *RegistrationOn(*region, 0);
   ASSERT_TRUE(devices_[0]->Reset().ok());
   EXPECT_TRUE(before->is_void());
-  const auto after = *region->RegistrationOn(*devices_[0], absl::InfiniteFuture());
+  const auto after = *RegistrationOn(*region, 0);
   EXPECT_NE(after, before);
   EXPECT_FALSE(after->is_void());
   EXPECT_EQ(HostCount(OPSERVE_HOST_REGISTERED_REGIONS), 1);
@@ -182,7 +195,7 @@ TEST_F(SharedRegionTest, ARegistrationIsVoidAfterTheDevicesReset) {
 
 TEST_F(SharedRegionTest, WhatADeviceKeepsGoesWithItsReset) {
   auto region = MapWhole(kPageBytes);
-  devices_[0]->KeepUntilReset(*region->RegistrationOn(*devices_[0], absl::InfiniteFuture()));
+  devices_[0]->KeepUntilReset(*RegistrationOn(*region, 0));
   region.reset();
   retired_.clear();
   EXPECT_EQ(CountMemoryMappings(), 1);
@@ -191,15 +204,78 @@ TEST_F(SharedRegionTest, WhatADeviceKeepsGoesWithItsReset) {
 }
 
 TEST_F(SharedRegionTest, InPlaceAreAlignedRangesWithMappedMemoryBehindThem) {
-  const auto region = MapWhole(kPageBytes + 10);  // two pages
-  EXPECT_TRUE(region->FitsInPlace(0, kPageBytes));
-  EXPECT_TRUE(region->FitsInPlace(32, 10));
-  EXPECT_TRUE(region->FitsInPlace(0, kPageBytes + 10));
-  for (const uint64_t offset : {1, 4, 16, 31, 33}) EXPECT_FALSE(region->FitsInPlace(offset, 4));
-  const auto whole = MapWhole(kPageBytes);
+  const auto mapping = MappingOf(*MapWhole(kPageBytes + 10));  // two pages
+  EXPECT_TRUE(mapping->FitsInPlace(0, kPageBytes));
+  EXPECT_TRUE(mapping->FitsInPlace(32, 10));
+  EXPECT_TRUE(mapping->FitsInPlace(0, kPageBytes + 10));
+  for (const uint64_t offset : {1, 4, 16, 31, 33}) EXPECT_FALSE(mapping->FitsInPlace(offset, 4));
+  const auto whole = MappingOf(*MapWhole(kPageBytes));
   EXPECT_TRUE(whole->FitsInPlace(0, kPageBytes - 32));
   EXPECT_FALSE(whole->FitsInPlace(0, kPageBytes - 31));
   EXPECT_FALSE(whole->FitsInPlace(0, kPageBytes));
+}
+
+// Clients of other protocols make files that just fit, and choose any offset.
+TEST_F(SharedRegionTest, AShrinkableRegionLiesAnywhereAndHasRoomBehindIt) {
+  const FileDescriptor file = MemoryFile(2 * kPageBytes, /*seals=*/0);
+  ASSERT_EQ(pwrite(file.get(), "middle", 6, kPageBytes - 4), 6);
+  const auto region = MapShrinkable(file, {.offset = kPageBytes - 4, .size = kPageBytes + 4});
+  EXPECT_TRUE(region->may_shrink());
+  const auto mapping = MappingOf(*region);
+  EXPECT_EQ(std::string(mapping->data(), 6), "middle");
+  EXPECT_TRUE(mapping->FitsInPlace(4, kPageBytes));  // the file's last page, whole
+  EXPECT_FALSE(mapping->FitsInPlace(0, 4));          // as addresses count
+  std::memcpy(mapping->data(), "MIDDLE", 6);
+  char bytes[6];
+  ASSERT_EQ(pread(file.get(), bytes, 6, kPageBytes - 4), 6);
+  EXPECT_EQ(std::string(bytes, 6), "MIDDLE");
+}
+
+TEST_F(SharedRegionTest, WhatIsMissingIsToldToThoseWhoUseIt) {
+  constexpr uint64_t kBytes = 3 * kPageBytes;
+  const FileDescriptor file = MemoryFile(kBytes, /*seals=*/0);
+  const auto region = MapShrinkable(file, {.size = kBytes});
+  const auto mapping = MappingOf(*region);
+  EXPECT_TRUE(region->CheckIntact(*mapping, kBytes).ok());
+  ASSERT_EQ(ftruncate(file.get(), kPageBytes), 0);
+  // Nobody has looked yet.
+  for (const absl::Status& status :
+       {region->CheckIntact(*mapping, kBytes), region->MappingOf(kBytes).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(), "the shared memory has become smaller");
+  }
+  EXPECT_TRUE(region->CheckIntact(*mapping, kPageBytes).ok());
+  EXPECT_EQ(*region->MappingOf(kPageBytes), mapping);
+  // Whoever looks finds zeros, and that stays known when the file is large again.
+  EXPECT_EQ(mapping->data()[kPageBytes], 0);
+  ASSERT_EQ(ftruncate(file.get(), kBytes), 0);
+  EXPECT_FALSE(region->CheckIntact(*mapping, kBytes).ok());
+  EXPECT_FALSE(region->CheckIntact(*mapping, kPageBytes + 1).ok());
+  EXPECT_TRUE(region->CheckIntact(*mapping, kPageBytes).ok());
+}
+
+TEST_F(SharedRegionTest, AFileThatIsLargeAgainIsMappedAgain) {
+  constexpr uint64_t kBytes = 2 * kPageBytes;
+  const FileDescriptor file = MemoryFile(kBytes, /*seals=*/0);
+  const auto region = MapShrinkable(file, {.size = kBytes});
+  const auto torn = MappingOf(*region);
+  const auto registration = *RegistrationOn(*region, 0);
+  ASSERT_EQ(ftruncate(file.get(), 0), 0);
+  torn->data()[0] = 'x';  // goes astray
+  ASSERT_EQ(ftruncate(file.get(), kBytes), 0);
+
+  const auto fresh = MappingOf(*region);
+  EXPECT_NE(fresh, torn);
+  EXPECT_EQ(MappingOf(*region), fresh);
+  EXPECT_EQ(fresh->data()[0], 0);
+  fresh->data()[0] = 'y';
+  char byte = 0;
+  ASSERT_EQ(pread(file.get(), &byte, 1, 0), 1);
+  EXPECT_EQ(byte, 'y');
+  EXPECT_TRUE(region->CheckIntact(*fresh, kBytes).ok());
+  EXPECT_FALSE(region->CheckIntact(*torn, kBytes).ok());
+  EXPECT_NE(*RegistrationOn(*region, 0), registration);
+  EXPECT_EQ(*RegistrationOn(*region, 0), *RegistrationOn(*region, 0));
 }
 
 TEST_F(SharedRegionTest, PartsWithCommonBytesAreFoundWhateverRegionShowsThem) {

@@ -1,8 +1,11 @@
 #include "server/execution/window_transfer.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/server/lane_fixture.h"
 #include "tests/unit/server/shared_files.h"
 
@@ -15,14 +18,15 @@ constexpr uint64_t kBytes = 256;
 struct Kind {
   const char* name;
   uint64_t offset;  // in the region: one of 32 bytes' alignment can be used in place
-  bool is_mapped;
+  bool may_shrink;
   bool is_copied;
 };
 
 constexpr Kind kKinds[] = {
-    {"InPlace", 64, true, false},
-    {"Mapped", 68, true, true},
-    {"Staged", 64, false, true},
+    {"InPlace", 64, false, false},
+    {"Copied", 68, false, true},
+    {"InPlaceShrinkable", 64, true, false},
+    {"CopiedShrinkable", 68, true, true},
 };
 
 class WindowTransferTest : public LaneFixture {
@@ -30,8 +34,9 @@ class WindowTransferTest : public LaneFixture {
   SharedWindow WindowOf(const Kind& kind, const FileDescriptor& file) {
     const SharedRegionSpec spec = {.size = kPageBytes};
     SharedWindow window;
-    window.region = kind.is_mapped ? *SharedRegion::Map(file.get(), spec, retire_, NoCharge)
-                                   : SharedRegion::Open(dup(file.get()), spec, nullptr);
+    window.region = kind.may_shrink
+                        ? *SharedRegion::MapShrinkable(file.get(), spec, retire_, NoCharge)
+                        : *SharedRegion::Map(file.get(), spec, retire_, NoCharge);
     window.range.offset = kind.offset;
     window.range.size = kBytes;
     return window;
@@ -93,6 +98,82 @@ TEST_F(WindowTransferTest, AResultGetsToItsWindow) {
               static_cast<ssize_t>(kBytes));
     EXPECT_EQ(found, std::string(kBytes, 'r'));
   }
+}
+
+// A thread that must not wait takes what was shown to the device before, and nothing else.
+TEST_F(WindowTransferTest, WhatTheDeviceKnowsNeedsNoWaiting) {
+  for (const Kind& kind : kKinds) {
+    SCOPED_TRACE(kind.name);
+    const FileDescriptor file = SealedFile(kPageBytes);
+    const SharedWindow window = WindowOf(kind, file);
+    const LaneContext lane = context();
+    WindowTransfer first(window, /*is_result=*/false, lane);
+    EXPECT_FALSE(first.TryPrepare());
+    ASSERT_TRUE(first.Prepare(absl::InfiniteFuture()).ok());
+    WindowTransfer second(window, /*is_result=*/false, lane);
+    EXPECT_EQ(second.TryPrepare(), !kind.is_copied);
+    if (!kind.is_copied) {
+      EXPECT_EQ(second.Address(), first.Address());
+    }
+  }
+  const FileDescriptor file = MemoryFile(kPageBytes, /*seals=*/0);
+  const SharedWindow window = WindowOf(kKinds[2], file);
+  const LaneContext lane = context();
+  ASSERT_TRUE(WindowTransfer(window, false, lane).Prepare(absl::InfiniteFuture()).ok());
+  ASSERT_EQ(ftruncate(file.get(), 0), 0);
+  EXPECT_FALSE(WindowTransfer(window, false, lane).TryPrepare()) << "Prepare has the error";
+}
+
+// Its owner cuts the file off in the middle of a run: nothing ends but the run.
+TEST_F(WindowTransferTest, AWindowThatIsCutOffInUseIsAnErrorOfItsRun) {
+  for (const Kind& kind : kKinds) {
+    if (!kind.may_shrink) continue;
+    for (const bool is_result : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(kind.name, is_result ? " result" : " input"));
+      const FileDescriptor file = MemoryFile(kPageBytes, /*seals=*/0);
+      const SharedWindow window = WindowOf(kind, file);
+      const LaneContext lane = context();
+      const DeviceBuffer memory = DeviceMemory();
+      WindowTransfer transfer(window, is_result, lane);
+      ASSERT_TRUE(transfer.Prepare(absl::InfiniteFuture()).ok());
+
+      ASSERT_EQ(ftruncate(file.get(), 0), 0);
+      ASSERT_TRUE(transfer.CopyToDevice(memory.data()).ok());
+      ASSERT_TRUE(lane_->Synchronize(timeout_).ok());
+      // As a kernel does.
+      if (is_result) {
+        std::memset(transfer.Address(), 'r', kBytes);
+      } else {
+        EXPECT_EQ(std::string(static_cast<const char*>(transfer.Address()), kBytes),
+                  std::string(kBytes, '\0'));
+      }
+
+      const absl::Status status = transfer.Finish().status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_EQ(status.message(), "the shared memory has become smaller");
+      struct stat info = {};
+      ASSERT_EQ(fstat(file.get(), &info), 0);
+      EXPECT_EQ(info.st_size, 0) << "it was made to grow";
+    }
+  }
+}
+
+// Where the driver, and not a processor, meets the missing bytes, its error is explained.
+TEST_F(WindowTransferTest, ACopyThatFailsForMissingBytesSaysSo) {
+  const Kind kind = {"", 68, /*may_shrink=*/true, /*is_copied=*/true};
+  const FileDescriptor file = MemoryFile(kPageBytes, /*seals=*/0);
+  const SharedWindow window = WindowOf(kind, file);
+  const LaneContext lane = context();
+  const DeviceBuffer memory = DeviceMemory();
+  WindowTransfer transfer(window, /*is_result=*/false, lane);
+  ASSERT_TRUE(transfer.Prepare(absl::InfiniteFuture()).ok());
+  InjectFaults("call=aclrtMemcpyAsync,code=107002");
+  EXPECT_EQ(transfer.CopyToDevice(memory.data()).status().code(), absl::StatusCode::kInternal);
+  InjectFaults("call=aclrtMemcpyAsync,code=107002");
+  ASSERT_EQ(ftruncate(file.get(), 0), 0);
+  EXPECT_EQ(transfer.CopyToDevice(memory.data()).status().message(),
+            "the shared memory has become smaller");
+  ClearFaults();
 }
 
 }  // namespace
