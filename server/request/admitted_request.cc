@@ -45,8 +45,10 @@ void AdmittedRequest::Add(absl::string_view bytes) {
   if (keyed_) keyed_->digester.Add(bytes);
 }
 
-void AdmittedRequest::Start(std::unique_ptr<AdmittedRequest> admitted) {
+void AdmittedRequest::Start(std::unique_ptr<AdmittedRequest> admitted,
+                            std::shared_ptr<void> booked) {
   std::unique_ptr<Request> request = std::move(admitted->request_);
+  request->bound_.booked = std::move(booked);
   request->end_.clock.Book(Stage::kRead);
   if (admitted->keyed_) {
     IdempotencyCache::Repeatable& repeatable = admitted->keyed_->repeatable;

@@ -27,14 +27,15 @@ class AdmittedRequest {
       absl::Span<const std::shared_ptr<ResidentTensor>> apart, OnRequestEnd on_end);
 
   const ProgramCall& bound() const { return request_->bound(); }
+  Priority priority() const { return request_->priority_; }
   // Of the run, which others may share.
   const std::shared_ptr<CallState>& call() const { return request_->call(); }
 
   // The payloads' bytes come by in their order: a request with an idempotency key is known by them.
   void Add(absl::string_view bytes);
 
-  // All payloads are there: as Request::Start.
-  static void Start(std::unique_ptr<AdmittedRequest> admitted);
+  // All payloads are there: as Request::Start. `booked`: as ProgramCall::booked.
+  static void Start(std::unique_ptr<AdmittedRequest> admitted, std::shared_ptr<void> booked);
   // They never will be. `status`: not OK.
   static void Refuse(std::unique_ptr<AdmittedRequest> admitted, const absl::Status& status);
 

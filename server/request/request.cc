@@ -240,11 +240,12 @@ void Request::Finish() {
   run_ = std::move(result);
 }
 
-std::shared_ptr<void>* Request::kept_share() {
+void Request::KeepMemory(Keep keep) {
   const auto& result = std::get<absl::StatusOr<ProgramResult>>(run_);
-  if (!result.ok() || result->held == nullptr) return nullptr;
+  if (!result.ok() || result->held == nullptr) return;
   result->held->place = std::move(held_place_);
-  return &result->held->content.zone_share;
+  result->held->content.zone_share =
+      bound_.booked != nullptr ? std::move(bound_.booked) : keep(demand().device_bytes);
 }
 
 void Request::Answer() { EndRun(std::move(std::get<absl::StatusOr<ProgramResult>>(run_))); }
@@ -260,6 +261,7 @@ void Request::EndRun(absl::StatusOr<ProgramResult>&& result) {
   bound_.windows.clear();
   bound_.apart.clear();
   if (!result.ok()) bound_.kept.clear();
+  bound_.booked.reset();
   // The caller left while its results were copied: nobody gets them, nor the handles of new
   // tensors. Tensors that the request has changed stay changed, and a run with a key is remembered
   // for a repetition.

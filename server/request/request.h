@@ -51,7 +51,7 @@ class Request final : public LaneTask {
   bool Queue(LaneContext& lane) override;
   bool IsOver() const override { return std::get<ProgramRun>(run_).IsOver(); }
   void Finish() override;
-  std::shared_ptr<void>* kept_share() override;
+  void KeepMemory(Keep keep) override;
   void Answer() override;
   void Refuse(const absl::Status& status) override;
 

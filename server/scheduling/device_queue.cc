@@ -82,6 +82,7 @@ absl::Status DeviceQueue::Enqueue(std::unique_ptr<LaneTask>* task, absl::Time no
                      .tenant = demand.tenant,
                      .priority = demand.priority,
                      .may_hold = demand.may_hold,
+                     .must_hold = demand.must_hold,
                      .deadline = deadline,
                      .expiry = std::min(LatestStart(deadline, demand.cost), now + max_age_),
                      .estimate = demand.cost.time,
@@ -268,9 +269,8 @@ void DeviceQueue::TaskEnded(const Lease& lease, absl::Duration actual, absl::Tim
   Publish();
 }
 
-std::shared_ptr<void> DeviceQueue::KeepMemory(Lease* lease) {
-  const uint64_t bytes = std::exchange(lease->device_bytes, 0);
-  lease->is_held = false;
+std::shared_ptr<void> DeviceQueue::KeepMemory(uint64_t bytes, Lease* lease) {
+  lease->device_bytes -= bytes;
   keeping_.fetch_add(1);
   return {this, [tenant = lease->charge.tenant, bytes](void* queue) {
             static_cast<DeviceQueue*>(queue)->EndKeeping(tenant, bytes);

@@ -112,9 +112,9 @@ class DeviceQueue final : private PinnedZones::Queue {
   void TaskEnded(const Lease& lease, absl::Duration actual, absl::Time now,
                  std::optional<uint32_t> visitor = std::nullopt) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Before TaskEnded, of a lease that is held: its device memory stays the tenant's, until the last
-  // owner of the result is gone, which must be before the queue.
-  std::shared_ptr<void> KeepMemory(Lease* lease);
+  // Before TaskEnded, of a lease that is held: so much of its device memory stays the tenant's,
+  // until the last owner of the result is gone, which must be before the queue.
+  std::shared_ptr<void> KeepMemory(uint64_t bytes, Lease* lease);
 
   // Takes the task of this call, if it waits here.
   std::unique_ptr<LaneTask> Remove(const CallState* call) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -33,6 +33,10 @@ absl::Status DispatchQueue::CheckCanEverFit(uint32_t tenant, uint64_t bytes) con
 
 absl::Status DispatchQueue::CheckCanEverFit(const Entry& entry) const {
   OPSERVE_RETURN_IF_ERROR(CheckCanEverFit(entry.tenant, entry.device_bytes));
+  if (entry.must_hold) {
+    absl::Status status = residents_.Check(entry.tenant, entry.device_bytes);
+    if (absl::IsFailedPrecondition(status)) return status;
+  }
   if (pinned_ == nullptr) return absl::OkStatus();
   absl::Status status = pinned_->CheckCanEverFit(entry.tenant, entry.pinned_bytes);
   const bool can_be_held = entry.may_hold && !absl::IsFailedPrecondition(residents_.Check(
@@ -57,6 +61,10 @@ std::optional<DispatchQueue::Started> DispatchQueue::TryStart(Entry* entry, absl
   }
   // Memory that is there now could ever be had. Ordinary memory in its place is for Push to judge.
   const bool is_held = IsHeld(*entry);
+  if (entry->must_hold && !is_held) {
+    memory_.Give(entry->tenant, entry->device_bytes);
+    return std::nullopt;
+  }
   PinnedZones::Taken pinned = TryTakePinned(*entry, is_held);
   if (!pinned.allowance || !pinned.allowance->is_pinned) {
     memory_.Give(entry->tenant, entry->device_bytes);
@@ -79,15 +87,22 @@ DispatchQueue::Popped DispatchQueue::Pop(absl::Time now) {
   while (const Entry* next = queue_.Next()) {
     const uint32_t tenant = next->tenant;
     const uint64_t bytes = next->device_bytes;
-    // A tenant waits for one of the two at a time: a turn for memory that it could not use yet
+    // An entry waits for one of the two at a time: a turn for memory that it could not use yet
     // would keep others from it.
     if (!memory_.WouldFit(tenant, bytes)) {
       memory_.Wait(tenant, bytes);
       StopWaitingForPinned(tenant);
-      queue_.Park(tenant);
+      queue_.ParkForMemory(tenant);
       continue;
     }
     const bool is_held = IsHeld(*next);
+    // Until it looks again, when some of the tenant's part comes back.
+    if (next->must_hold && !is_held) {
+      memory_.StopWaiting(tenant);
+      StopWaitingForPinned(tenant);
+      queue_.ParkForMemory(tenant);
+      continue;
+    }
     PinnedZones::Taken pinned = TryTakePinned(*next, is_held);
     if (pinned.is_connection_full) {
       queue_.SetNextAside();
@@ -95,13 +110,20 @@ DispatchQueue::Popped DispatchQueue::Pop(absl::Time now) {
       continue;
     }
     if (!pinned.allowance) {
-      memory_.StopWaiting(tenant);
-      queue_.Park(tenant);
+      if (!queue_.IsParkedForMemory(tenant)) memory_.StopWaiting(tenant);
+      if (bytes == 0) {
+        queue_.Park(tenant);
+      } else {
+        queue_.ParkForMemory(tenant);
+      }
       continue;
     }
     memory_.TryTake(tenant, bytes);
-    memory_.StopWaiting(tenant);
-    StopWaitingForPinned(tenant);
+    // One that has passed others leaves them waiting.
+    if (!queue_.IsParkedForMemory(tenant)) {
+      memory_.StopWaiting(tenant);
+      StopWaitingForPinned(tenant);
+    }
     auto [entry, charge] = queue_.PopNext();
     PutBack(entry.connection);
     const Lease lease = LeaseOf(entry, charge, is_held);

@@ -1,8 +1,9 @@
 // The entries that wait for a device, in the order in which they may start: fairly between tenants
 // (fair_queue.h), each within its device memory (memory_zones.h) and its page-locked memory
-// (pinned_zones.h). A tenant without memory for its next entry is passed over until it has some, so
-// a lane is idle only if no waiting entry could run. An entry for a connection with too many unread
-// results is set aside, so that it holds up no other connection of its tenant.
+// (pinned_zones.h). A tenant without memory for its next entry is passed over until it has some,
+// but for its entries that need none (fair_queue.h), so a lane is idle only if no waiting entry
+// could run. An entry for a connection with too many unread results is set aside, so that it holds
+// up no other connection of its tenant.
 #pragma once
 
 #include <cstddef>
@@ -137,7 +138,8 @@ class DispatchQueue {
   }
   // Whether the entry's results are to stay in its device memory: its tenant has room for that.
   bool IsHeld(const Entry& entry) const {
-    return entry.may_hold && entry.device_bytes <= residents_.Left(entry.tenant);
+    return (entry.may_hold || entry.must_hold) &&
+           entry.device_bytes <= residents_.Left(entry.tenant);
   }
   // An entry whose results fit nowhere else may have waited for it.
   void GiveResidentPart(uint32_t tenant, uint64_t bytes) {

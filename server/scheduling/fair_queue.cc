@@ -94,19 +94,27 @@ absl::Status FairQueue::CheckRoomAside(const Entry& entry) {
 void FairQueue::PutInOrder(TenantQueue* queue, Arrivals::iterator waiting) {
   const Entry& entry = waiting->entry;
   queue->order.emplace(TurnOf(*waiting), waiting);
+  if (entry.device_bytes == 0) queue->without_memory.emplace(TurnOf(*waiting), waiting);
   queue->time += entry.estimate;
   queue->known_time += entry.known_time;
   queued_time_ += entry.estimate;
   if (queue->order.size() == 1) shares_.StartWaiting(entry.tenant);
 }
 
-void FairQueue::TakeOutOfOrder(TenantQueue* queue, Arrivals::iterator waiting) {
+bool FairQueue::TakeOutOfOrder(TenantQueue* queue, Arrivals::iterator waiting) {
   const Entry& entry = waiting->entry;
   queue->order.erase(TurnOf(*waiting));
+  queue->without_memory.erase(TurnOf(*waiting));
   queue->time -= entry.estimate;
   queue->known_time -= entry.known_time;
   queued_time_ -= entry.estimate;
-  if (queue->order.empty()) queue->is_parked = false;
+  if (queue->order.empty()) {
+    queue->waits_for_memory = false;
+    queue->is_parked = false;
+  } else if (queue->ready().empty()) {
+    queue->is_parked = true;
+  }
+  return !queue->ready().empty() && !queue->is_parked;
 }
 
 void FairQueue::TakeFromAside(TenantQueue* queue, Arrivals::iterator waiting) {
@@ -120,9 +128,8 @@ void FairQueue::TakeFromAside(TenantQueue* queue, Arrivals::iterator waiting) {
 void FairQueue::SetNextAside() {
   const uint32_t tenant = *shares_.Next();
   TenantQueue& queue = waiting_.find(tenant)->second;
-  const auto waiting = queue.order.begin()->second;
-  TakeOutOfOrder(&queue, waiting);
-  if (queue.order.empty()) shares_.StopWaiting(tenant);
+  const auto waiting = queue.ready().begin()->second;
+  if (!TakeOutOfOrder(&queue, waiting)) shares_.StopWaiting(tenant);
   waiting->is_aside = true;
   aside_[waiting->entry.connection].emplace(TurnOf(*waiting), waiting);
   ++queue.aside;
@@ -141,27 +148,28 @@ std::optional<uint32_t> FairQueue::PutBack(uint64_t connection) {
 const QueueEntry* FairQueue::Next() const {
   const std::optional<uint32_t> tenant = shares_.Next();
   if (!tenant) return nullptr;
-  return &waiting_.find(*tenant)->second.order.begin()->second->entry;
+  return &waiting_.find(*tenant)->second.ready().begin()->second->entry;
 }
 
 FairQueue::Started FairQueue::PopNext() {
   const uint32_t tenant = *shares_.Next();
-  auto [entry, waits_on] = Take(waiting_.find(tenant)->second.order.begin()->second);
+  auto [entry, waits_on] = Take(waiting_.find(tenant)->second.ready().begin()->second);
   const TenantShares::Charge charge = shares_.Start(tenant, entry.estimate, waits_on);
   return {std::move(entry), charge};
 }
 
 std::pair<QueueEntry, bool> FairQueue::Take(Arrivals::iterator waiting) {
   const auto queue = waiting_.find(waiting->entry.tenant);
+  bool has_more = true;
   if (waiting->is_aside) {
     TakeFromAside(&queue->second, waiting);
+    has_more = !queue->second.order.empty();
   } else {
-    TakeOutOfOrder(&queue->second, waiting);
+    has_more = TakeOutOfOrder(&queue->second, waiting);
   }
   Entry entry = std::move(waiting->entry);
   queue->second.work -= entry.work;
-  const bool has_more = !queue->second.order.empty();
-  if (!has_more && queue->second.aside == 0) waiting_.erase(queue);
+  if (queue->second.order.empty() && queue->second.aside == 0) waiting_.erase(queue);
   if (entry.expiry != absl::InfiniteFuture()) {
     expiries_.erase({entry.expiry, waiting->number});
   }
@@ -181,10 +189,17 @@ void FairQueue::Park(uint32_t tenant) {
   shares_.StopWaiting(tenant);
 }
 
+void FairQueue::ParkForMemory(uint32_t tenant) {
+  TenantQueue& queue = waiting_.find(tenant)->second;
+  queue.waits_for_memory = true;
+  if (queue.without_memory.empty()) Park(tenant);
+}
+
 void FairQueue::Unpark(uint32_t tenant) {
   const auto queue = waiting_.find(tenant);
-  if (queue == waiting_.end() || !queue->second.is_parked) return;
-  queue->second.is_parked = false;
+  if (queue == waiting_.end()) return;
+  queue->second.waits_for_memory = false;
+  if (!std::exchange(queue->second.is_parked, false)) return;
   shares_.StartWaiting(tenant);
 }
 

@@ -41,6 +41,8 @@ struct QueueEntry {
   uint32_t tenant = 0;
   Priority priority = Priority::kNormal;
   bool may_hold = false;  // its results can stay in device memory instead of pinned_bytes
+  // It keeps device_bytes beyond its end, and starts only when its tenant may.
+  bool must_hold = false;
   absl::Time deadline = absl::InfiniteFuture();
   // From when on it is not worth starting, the deadline at the latest: it would not end in time.
   absl::Time expiry = absl::InfiniteFuture();
@@ -58,12 +60,14 @@ struct QueueEntry {
 // many entries.
 //
 // Entries of a connection that cannot start now may be set aside, so that others of their tenant go
-// before them; the connection's later entries join them.
+// before them; the connection's later entries join them. While a tenant's first entry waits for
+// device memory, only those go before it that need none: they are steps of work which has its
+// memory already, perhaps that very memory, and gives it back when it is done.
 //
 // Invariants: depth() <= capacity; depth(t) <= capacity_per_tenant and queued_work(t) <=
 // work_per_tenant for every tenant t; of each connection at most a quarter of capacity_per_tenant
-// is set aside; a tenant is waiting in shares_ if and only if it has entries that are not set aside
-// and is not parked.
+// is set aside; a tenant is waiting in shares_ if and only if it has entries that are not set
+// aside, one of them without a need of memory if its first one is passed, and is not parked.
 class FairQueue {
  public:
   using Entry = QueueEntry;
@@ -111,6 +115,13 @@ class FairQueue {
 
   // Passes a tenant that has entries over, until it is unparked or has none left.
   void Park(uint32_t tenant);
+  // Passes those of its entries over that need device memory.
+  void ParkForMemory(uint32_t tenant);
+  bool IsParkedForMemory(uint32_t tenant) const {
+    const auto found = waiting_.find(tenant);
+    return found != waiting_.end() && found->second.waits_for_memory;
+  }
+  // Ends both.
   void Unpark(uint32_t tenant);
 
   // Sets the next entry aside; it must exist and have a connection.
@@ -197,8 +208,13 @@ class FairQueue {
     size_t aside = 0;     // entries that are not in it
     absl::Duration time;  // of those that are
     absl::Duration known_time;
-    uint64_t work = 0;  // of all
-    bool is_parked = false;
+    uint64_t work = 0;              // of all
+    Order without_memory;           // entries of `order` that need no device memory
+    bool waits_for_memory = false;  // only those are handed out
+    bool is_parked = false;         // none is
+
+    // Those that may be handed out, unless it is parked.
+    const Order& ready() const { return waits_for_memory ? without_memory : order; }
   };
 
   static TurnInTenant TurnOf(const Waiting& waiting) {
@@ -210,9 +226,10 @@ class FairQueue {
   int64_t TenantPushback(uint32_t tenant);
   absl::Status CheckRoomAside(const Entry& entry);
   void PutInOrder(TenantQueue* queue, Arrivals::iterator waiting);
-  void TakeOutOfOrder(TenantQueue* queue, Arrivals::iterator waiting);
+  // Returns whether the tenant has others that may be handed out.
+  bool TakeOutOfOrder(TenantQueue* queue, Arrivals::iterator waiting);
   void TakeFromAside(TenantQueue* queue, Arrivals::iterator waiting);
-  // Does everything but tell shares_; returns whether the tenant has entries left in its order.
+  // Does everything but tell shares_; returns whether the tenant has entries left to hand out.
   std::pair<Entry, bool> Take(Arrivals::iterator waiting);
   Entry TakeAndStopWaiting(Arrivals::iterator waiting);
 

@@ -204,9 +204,8 @@ void LaneGroup::Finish(Lane& lane) {
   dispatched.pinned = {};  // the results have their own
   const absl::Time now = absl::Now();
   const absl::Duration took = now - lane.start;
-  if (std::shared_ptr<void>* const share = dispatched.task->kept_share()) {
-    *share = parts_.queue.KeepMemory(&dispatched.lease);
-  }
+  dispatched.task->KeepMemory(
+      [&](uint64_t bytes) { return parts_.queue.KeepMemory(bytes, &dispatched.lease); });
   LaneEvents& events = parts_.events;
   // Counted before the answer leaves, so that a caller that has it sees it counted. From here on
   // the group may be gone, but not its owner.

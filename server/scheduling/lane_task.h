@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/execution/call_state.h"
 #include "server/execution/lane_context.h"
@@ -52,9 +53,11 @@ class LaneTask : public QueuedTask {
   // runs it on its own account.
   virtual bool ends_request() const { return true; }
 
-  // After Finish, where to keep the booking of the device memory that the task's results stay in
-  // (LaneContext::holds_results); null: none do. It is to go before the queue.
-  virtual std::shared_ptr<void>* kept_share() { return nullptr; }
+  // After Finish: a task that needs its device memory for longer, since its results stay there
+  // (LaneContext::holds_results), calls `keep`, for parts of demand().device_bytes. What that
+  // returns keeps a part booked until its last owner is gone, which must be before the queue.
+  using Keep = absl::FunctionRef<std::shared_ptr<void>(uint64_t bytes)>;
+  virtual void KeepMemory(Keep /*keep*/) {}
 
   // Gives the caller its answer, when the task has been counted as ended. Must not block.
   virtual void Answer() = 0;

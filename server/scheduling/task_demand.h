@@ -14,6 +14,8 @@ struct TaskDemand {
   // Its results can stay in device memory (LaneContext::holds_results), instead of pinned_bytes:
   // then all of device_bytes is needed until they have left.
   bool may_hold = false;
+  // It keeps all of device_bytes (LaneTask::KeepMemory), and waits until its tenant may.
+  bool must_hold = false;
   CostModel::Estimate cost = {};  // lane time it will probably take
   uint64_t work = 0;              // in elements, as operators count it; 0: it only copies
   uint64_t device_bytes = 0;      // device memory it needs while it runs, workspaces aside

@@ -46,32 +46,67 @@ RequestArrival::RequestArrival(SessionContext& context, grpc::CompletionQueue* q
   }
 }
 
-absl::Status RequestArrival::Begin(const ProgramCall& bound, std::shared_ptr<CallState> call) {
+absl::Status RequestArrival::Begin(const ProgramCall& bound, Priority priority,
+                                   std::shared_ptr<CallState> call) {
   call_ = std::move(call);
-  DeviceService* const device =
-      bound.residents.empty() ? context_.scheduler->BestForTensors(
-                                    *context_.residents, tenant_, total_bytes_, bound.program.get())
-                              : context_.scheduler->Find(bound.residents.front().tensor->device);
-  if (device == nullptr) return MakeError(Reason::kDeviceUnavailable, "no device is ready");
-  const uint64_t program_bytes = bound.program->memory_plan.total_bytes;
-  DeviceQueue& queue = device->queue();
-  OPSERVE_RETURN_IF_ERROR(queue.CheckCanEverHold(tenant_, total_bytes_ + program_bytes));
-  OPSERVE_ASSIGN_OR_RETURN(program_share_, queue.TakeMemory(tenant_, program_bytes));
-  OPSERVE_ASSIGN_OR_RETURN(const std::shared_ptr<void> share,
-                           queue.TakeMemory(tenant_, total_bytes_));
-  for (const std::shared_ptr<ResidentTensor>& tensor : tensors_) {
-    tensor->device = device->device().id();
-    tensor->device_generation = device->device().generation();
-    tensor->content->zone_share = share;
+  device_ = bound.residents.empty()
+                ? context_.scheduler->BestForTensors(*context_.residents, tenant_, total_bytes_,
+                                                     bound.program.get())
+                : context_.scheduler->Find(bound.residents.front().tensor->device);
+  if (device_ == nullptr) return MakeError(Reason::kDeviceUnavailable, "no device is ready");
+  program_bytes_ = bound.program->memory_plan.total_bytes;
+  uses_residents_ = !bound.residents.empty();
+  DeviceQueue& queue = device_->queue();
+  OPSERVE_RETURN_IF_ERROR(queue.CheckCanEverHold(tenant_, total_bytes_ + program_bytes_));
+  // At once, if nobody waits for memory.
+  BookingTask::Booked booked;
+  absl::StatusOr<std::shared_ptr<void>> share = queue.TakeSpareMemory(tenant_, total_bytes_);
+  if (share.ok()) {
+    booked.first = *std::move(share);
+    share = queue.TakeSpareMemory(tenant_, program_bytes_);
+    if (share.ok()) booked.second = *std::move(share);
   }
-  writer_.Expect(*device, total_bytes_);
-  has_begun_ = true;
-  SkipComplete();
+  const bool is_booked = booked.second != nullptr;
+  if (!is_booked) {
+    booked = {};
+    OPSERVE_RETURN_IF_ERROR(WaitForMemory(priority));
+  }
   ExpectEvent();
   deadline_alarm_.Set(queue_, absl::ToChronoTime(call_->deadline()), &deadline_event_);
-  GrantMore();
-  Proceed();
+  if (is_booked) {
+    Open(std::move(booked));
+    Proceed();
+  }
   return absl::OkStatus();
+}
+
+absl::Status RequestArrival::WaitForMemory(Priority priority) {
+  std::unique_ptr<LaneTask> task = std::make_unique<BookingTask>(
+      call_, device_->device().id(),
+      BookingTask::Parts{.first_bytes = total_bytes_, .second_bytes = program_bytes_},
+      TaskDemand{.tenant = tenant_, .priority = priority}, uses_residents_,
+      [this](absl::StatusOr<BookingTask::Booked> booked) {
+        const absl::Status status = booked.status();
+        if (status.ok()) booked_ = *std::move(booked);
+        step_.End(status);
+      });
+  step_.Begin();
+  absl::Status status = context_.scheduler->Submit(&task);
+  if (!status.ok()) step_.TakeBack();
+  return status;
+}
+
+void RequestArrival::Open(BookingTask::Booked booked) {
+  is_open_ = true;
+  for (const std::shared_ptr<ResidentTensor>& tensor : tensors_) {
+    tensor->device = device_->device().id();
+    tensor->device_generation = device_->device().generation();
+    tensor->content->zone_share = booked.first;
+  }
+  program_share_ = std::move(booked.second);
+  writer_.Expect(*device_, total_bytes_);
+  SkipComplete();
+  GrantMore();
 }
 
 void RequestArrival::SkipComplete() {
@@ -125,7 +160,8 @@ absl::Status RequestArrival::Receive(codec::Slices&& chunk) {
 }
 
 void RequestArrival::Proceed() {
-  if (is_over_ || step_.is_running() || !has_begun_) return;
+  if (is_over_ || step_.is_running()) return;
+  if (failure_.ok() && !is_open_) return;
   if (failure_.ok() && !waiting_.empty()) {
     failure_ = CopyNext();
     if (step_.is_running()) return;
@@ -136,7 +172,8 @@ void RequestArrival::Proceed() {
   pace_.Stop();
   waiting_.clear();
   writer_.Clear();
-  program_share_.reset();
+  // A request that uses resident tensors may wait for others before it, which need memory.
+  if (uses_residents_ || !failure_.ok()) program_share_.reset();
   tensors_.clear();  // if they arrived, they are the request's now
   receiver_.over(failure_);
 }
@@ -163,6 +200,13 @@ absl::Status RequestArrival::CopyNext() {
 }
 
 void RequestArrival::HandleStep(const absl::Status& status) {
+  if (!is_open_) {
+    if (failure_.ok()) failure_ = status;
+    if (failure_.ok()) Open(std::move(booked_));
+    booked_ = {};
+    Proceed();
+    return;
+  }
   writer_.End(status);
   if (status.ok()) {
     credit_.Copy(copying_bytes_);

@@ -19,14 +19,18 @@
 #include "server/grpc/completion_event.h"
 #include "server/grpc/pace_watch.h"
 #include "server/native/chunk_writer.h"
+#include "server/scheduling/booking_task.h"
+#include "server/scheduling/device_service.h"
 #include "server/session/credit_window.h"
 #include "server/session/session_context.h"
 
 namespace opserve::server {
 
 // The memory of all payloads, and what the program takes while it runs, is booked before the client
-// may send a byte: requests that have arrived half-way cannot wait for each other's memory. Chunks
-// are copied as they come, so in host memory there is at most what the client was granted.
+// may send a byte: requests that have arrived half-way cannot wait for each other's memory. Where
+// the tenant may not have it now, the arrival waits in the device's queue as a task does
+// (BookingTask). Chunks are copied as they come, so in host memory there is at most what the client
+// was granted.
 //
 // All methods and all functions of the receiver run on the queue's polling thread.
 class RequestArrival {
@@ -50,10 +54,15 @@ class RequestArrival {
   // One for each payload, without memory yet. For BindApart.
   absl::Span<const std::shared_ptr<ResidentTensor>> tensors() const { return tensors_; }
 
-  // Chooses the device, books the memory and grants the first bytes. `call`: of the run, which ends
-  // the arrival at its deadline. `over` follows, unless this fails: as DeviceQueue::TakeMemory and
-  // CheckCanEverHold; kUnavailable (reason "device_unavailable"): no device is ready.
-  absl::Status Begin(const ProgramCall& bound, std::shared_ptr<CallState> call);
+  // Chooses the device, books the memory, or waits for it, and grants the first bytes then. `call`:
+  // of the run, which ends the arrival at its deadline. `over` follows, unless this fails: as
+  // DeviceQueue::CheckCanEverHold and Scheduler::Submit; kUnavailable (reason
+  // "device_unavailable"): no device is ready.
+  absl::Status Begin(const ProgramCall& bound, Priority priority, std::shared_ptr<CallState> call);
+
+  // After `over` with OK: what books the program's memory (ProgramCall::booked); null: it is to be
+  // booked when it runs.
+  std::shared_ptr<void> TakeBooked() { return std::move(program_share_); }
 
   // Takes a chunk. kInvalidArgument: more than was granted, or across the end of a payload; for the
   // session to end.
@@ -70,6 +79,10 @@ class RequestArrival {
  private:
   // Sets the first of the payloads that is not complete.
   void SkipComplete();
+  // Has the memory booked in its turn. Errors: as Scheduler::Submit.
+  absl::Status WaitForMemory(Priority priority);
+  // The memory is booked.
+  void Open(BookingTask::Booked booked);
   void Proceed();
   absl::Status CopyNext();
   void HandleStep(const absl::Status& status);
@@ -88,7 +101,11 @@ class RequestArrival {
   const uint64_t total_bytes_;
 
   std::vector<std::shared_ptr<ResidentTensor>> tensors_;  // by payload
-  std::shared_ptr<void> program_share_;  // of the device's memory, booked until the program runs
+  DeviceService* device_ = nullptr;                       // since Begin
+  uint64_t program_bytes_ = 0;
+  bool uses_residents_ = false;
+  BookingTask::Booked booked_;           // set before step_ ends, when it waits for memory
+  std::shared_ptr<void> program_share_;  // of the device's memory
   ChunkWriter writer_{*context_.metrics};
   PaceWatch pace_;
   size_t payload_ = 0;   // that is arriving
@@ -102,7 +119,7 @@ class RequestArrival {
   };
   std::deque<Waiting> waiting_;
   absl::Status failure_;
-  bool has_begun_ = false;
+  bool is_open_ = false;  // the memory is booked
   bool is_over_ = false;
   int num_events_ = 0;
 

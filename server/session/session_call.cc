@@ -263,7 +263,8 @@ absl::Status SessionCall::HandleAnnouncement(codec::Frame&& frame, const StageCl
   Announced& kept = *announced;
   announced_[number] = std::move(announced);
   session_.sessions->RecordArrivalBegin();
-  status = kept.arrival->Begin(kept.request->bound(), kept.request->call());
+  status =
+      kept.arrival->Begin(kept.request->bound(), kept.request->priority(), kept.request->call());
   if (!status.ok()) {
     session_.sessions->RecordArrivalEnd(status);
     const std::unique_ptr<Announced> refused = std::move(announced_.extract(number).mapped());
@@ -348,7 +349,9 @@ void SessionCall::EndArrival(uint64_t number, const absl::Status& status) {
   session_.sessions->RecordArrivalEnd(status);
   Announced& announced = *announced_.find(number)->second;
   std::unique_ptr<AdmittedRequest> request = std::move(announced.request);
-  if (status.ok()) return AdmittedRequest::Start(std::move(request));
+  if (status.ok()) {
+    return AdmittedRequest::Start(std::move(request), announced.arrival->TakeBooked());
+  }
   const uint64_t bytes = announced.arrival->bytes_on_their_way();
   if (bytes > 0 && !announced.is_cancelled) dropped_[number] = bytes;
   AdmittedRequest::Refuse(std::move(request), status);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -316,6 +317,127 @@ TEST_F(AnnouncementTest, WhatEndsOneEarlyLeavesNothing) {
     EXPECT_EQ(session.Finish().error_code(), grpc::CANCELLED);
     ExpectNothingHeld(daemon);
   }
+}
+
+// One device, which has memory for one request of AnnounceOnes at a time.
+class ShortOfMemoryTest : public AnnouncementTest {
+ protected:
+  static Config OneAtATime() {
+    Config config = InProcessDaemon::DefaultConfig();
+    config.devices = {0};
+    // Its payloads, and the run's memory: the payloads again and the result.
+    config.workspace_max_bytes = 5 * kPayload + (1 << 20);
+    return config;
+  }
+  size_t Waiting() const { return daemon_.daemon().scheduler().devices().front()->queue().depth(); }
+
+  InProcessDaemon daemon_{OneAtATime()};
+  const std::unique_ptr<v1::OperatorService::Stub> stub_ = NewStub(daemon_.target());
+};
+
+TEST_F(ShortOfMemoryTest, TheCreditIsWithheldUntilThereIsRoom) {
+  TestSession session(*stub_);
+  session.Send(AnnounceOnes(1) + AnnounceOnes(2) + AnnounceOnes(3));
+  EXPECT_TRUE(Await([&] { return Waiting() == 2; }));
+  const std::string bytes = OnesBytes(kCount);
+  uint64_t current = 1, sent = 0, answered = 0;
+  while (answered < 3) {
+    const TestFrame frame = session.Receive();
+    if (frame.kind != kCreditFrame) {
+      ASSERT_TRUE(IsAllOnes(frame, kCount)) << ErrorOf(frame).message();
+      EXPECT_EQ(frame.number, ++answered);
+      continue;
+    }
+    if (frame.number != current) {
+      EXPECT_EQ(sent, kTotal) << "request " << frame.number << " has room before " << current;
+      EXPECT_EQ(frame.number, ++current);
+      sent = 0;
+    }
+    for (uint64_t credit = CreditOf(frame); credit > 0;) {
+      const uint64_t payload_end = sent < sizeof(float)       ? sizeof(float)
+                                   : sent < kTotal - kPayload ? kTotal - kPayload
+                                                              : kTotal;
+      const uint64_t part = std::min({kChunk, credit, payload_end - sent});
+      session.Send(FrameBytes(kChunkFrame, current, bytes.substr(sent, part)));
+      sent += part;
+      credit -= part;
+    }
+  }
+  ExpectNothingHeld(daemon_);
+}
+
+TEST_F(ShortOfMemoryTest, WhatEndsOneThatWaitsLeavesNothing) {
+  {
+    SCOPED_TRACE("cancel");
+    TestSession session(*stub_);
+    session.Send(AnnounceOnes(1) + AnnounceOnes(2));
+    ReceiveCredit(session, 1);
+    EXPECT_TRUE(Await([&] { return Waiting() == 1; }));
+    session.Send(FrameBytes(kCancelFrame, 2));
+    const TestFrame frame = session.Receive();
+    EXPECT_EQ(frame.number, 2u);
+    EXPECT_EQ(ErrorOf(frame).code(), grpc::CANCELLED);
+    EXPECT_EQ(Waiting(), 0u);
+  }
+  {
+    SCOPED_TRACE("deadline");
+    TestSession session(*stub_);
+    session.Send(AnnounceOnes(1) + AnnounceOnes(2, kCount, absl::Milliseconds(300)));
+    ReceiveCredit(session, 1);
+    const TestFrame frame = session.Receive();
+    EXPECT_EQ(frame.number, 2u);
+    EXPECT_EQ(ErrorOf(frame).code(), grpc::DEADLINE_EXCEEDED);
+  }
+  {
+    SCOPED_TRACE("the client is gone");
+    TestSession session(*stub_);
+    session.Send(AnnounceOnes(1) + AnnounceOnes(2));
+    ReceiveCredit(session, 1);
+    EXPECT_TRUE(Await([&] { return Waiting() == 1; }));
+    session.Cancel();
+    session.Finish();
+  }
+  EXPECT_TRUE(Await([&] { return Waiting() == 0; }));
+  ExpectNothingHeld(daemon_);
+}
+
+TEST_F(ShortOfMemoryTest, AChunkWithoutACreditEndsTheSession) {
+  TestSession session(*stub_);
+  session.Send(AnnounceOnes(1) + AnnounceOnes(2));
+  ReceiveCredit(session, 1);
+  session.Send(FrameBytes(kChunkFrame, 2, "1234"));
+  while (session.Receive().kind != 0) {
+  }
+  EXPECT_THAT(session.Finish().error_message(),
+              HasSubstr("a chunk of 4 bytes, 0 more were granted"));
+  ExpectNothingHeld(daemon_);
+}
+
+// A call needs the memory of a request that still arrives: its chunks, and its run, go before the
+// call.
+TEST_F(ShortOfMemoryTest, WhatHasItsMemoryGoesOnBesideWhatWaitsForIt) {
+  TestSession session(*stub_);
+  session.Send(AnnounceOnes(1));
+  ReceiveCredit(session, 1);
+  grpc::ClientContext context;
+  v1::ExecuteResponse response;
+  grpc::Status status;
+  std::thread call([&] { status = stub_->Execute(&context, OnesRequest(kCount, ""), &response); });
+  EXPECT_TRUE(Await([&] { return Waiting() == 1; }));
+  session.Send(FrameBytes(kChunkFrame, 1, OnesBytes(kCount).substr(0, 4)));
+  const std::string rest = OnesBytes(kCount).substr(4);
+  uint64_t credit = kWindow - 4;
+  for (uint64_t sent = 0; sent < rest.size();) {
+    while (credit == 0) credit += ReceiveCredit(session, 1);
+    const uint64_t part = std::min({kChunk, credit, kPayload - sent % kPayload});
+    session.Send(FrameBytes(kChunkFrame, 1, rest.substr(sent, part)));
+    sent += part;
+    credit -= part;
+  }
+  EXPECT_TRUE(IsAllOnes(session.ReceiveEnd(), kCount));
+  call.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  ExpectNothingHeld(daemon_);
 }
 
 TEST_F(AnnouncementTest, AClientThatStallsIsToldSo) {

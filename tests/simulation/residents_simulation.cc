@@ -70,7 +70,8 @@ struct ResidentsSimulation::Job {
   uint64_t kept_bytes = 0;
   server::ResidentTensors::Reservation reservation;
   server::TensorClaims::Ticket ticket = 0;
-  bool is_arriving = false;  // its payloads follow its announcement
+  bool is_arriving = false;      // its payloads follow its announcement
+  std::shared_ptr<void> booked;  // their memory and the run's, of kArrive
   // On a lane.
   bool is_running = false;
   uint32_t lane = 0;
@@ -96,8 +97,8 @@ ResidentsSimulation::Plan ResidentsSimulation::RandomPlan(uint64_t seed) {
             .cancel_share = random.Happens(0.5) ? 0.3 : 0,
             .deadline_share = random.Happens(0.5) ? 0.2 : 0,
             .announced_share = random.Happens(0.5) ? 0.3 : 0};
-  const std::vector<Kind> all = {Kind::kShort,   Kind::kLong,   Kind::kKeep,  Kind::kRead,
-                                 Kind::kReplace, Kind::kDonate, Kind::kDepart};
+  const std::vector<Kind> all = {Kind::kShort,   Kind::kLong,   Kind::kKeep,   Kind::kRead,
+                                 Kind::kReplace, Kind::kDonate, Kind::kDepart, Kind::kArrive};
   for (int64_t i = random.Between(2, 5); i > 0; --i) {
     Tenant tenant{.weight = static_cast<uint32_t>(random.Between(1, 4)),
                   .burst = random.Between(1, 12)};
@@ -274,6 +275,11 @@ void ResidentsSimulation::EndArrival(uint64_t number) {
   Job& job = found->second;
   job.is_arriving = false;
   if (random_.Happens(kStuckShare)) return End(number, false);  // a client that has stalled
+  if (job.kind == Kind::kArrive) {
+    // Chunks that came to a device went with its reset.
+    if (job.generation != devices_[*job.device]->generation) return End(number, false);
+    return Submit(number);
+  }
   ++outcome_.arrived;
   if (IsGranted(job)) Submit(number);
 }
@@ -284,8 +290,9 @@ void ResidentsSimulation::Submit(uint64_t number) {
   server::TaskDemand demand;
   demand.tenant = job.tenant;
   demand.cost = costs_.EstimateFor(job.op(), 0, job.work);
-  demand.device_bytes = job.bytes;
+  demand.device_bytes = job.booked != nullptr ? 0 : job.bytes;
   demand.may_hold = job.kind == Kind::kDepart;
+  demand.must_hold = job.kind == Kind::kArrive && job.booked == nullptr;
   const auto load_of = [&](size_t d) -> std::optional<server::DeviceLoad> {
     const Device& device = *devices_[d];
     if (!device.is_up) return std::nullopt;
@@ -332,11 +339,23 @@ void ResidentsSimulation::Begin(size_t d, server::DeviceQueue::Dispatched dispat
   job.lease = dispatched.lease;
   job.started = now_;
   job.generation = device.generation;
+  if (job.kind == Kind::kArrive && job.booked == nullptr) return BeginArrival(job);
   if (!TakeMemory(job).ok()) {
     ++outcome_.no_memory;
     return Finish(number, false);
   }
   At(now_ + job.slice, [this, number] { EndSlice(number); });
+}
+
+void ResidentsSimulation::BeginArrival(Job& job) {
+  Device& device = *devices_[*job.device];
+  Require(job.lease.is_held, "a client may send without a booking", job.number);
+  job.booked = device.queue.KeepMemory(job.lease.device_bytes, &job.lease);
+  job.is_running = false;
+  device.is_lane_busy[job.lane] = false;
+  device.queue.TaskEnded(job.lease, absl::ZeroDuration(), now_);
+  job.is_arriving = true;
+  At(now_ + random_.Exponential(kReadTime), [this, number = job.number] { EndArrival(number); });
 }
 
 absl::Status ResidentsSimulation::TakeMemory(Job& job) {
@@ -393,7 +412,7 @@ void ResidentsSimulation::Finish(uint64_t number, bool is_ok) {
 void ResidentsSimulation::BeginDeparture(Job& job) {
   Device& device = *devices_[*job.device];
   device.pool.LeaveStream(job.memory);
-  job.kept_share = device.queue.KeepMemory(&job.lease);
+  job.kept_share = device.queue.KeepMemory(job.lease.device_bytes, &job.lease);
   const bool is_stuck = random_.Happens(kStuckShare);
   const absl::Time end = now_ + random_.Exponential(is_stuck ? kPatience : kReadTime);
   At(std::min(end, job.call->deadline()),
@@ -533,12 +552,12 @@ void ResidentsSimulation::CheckBooks() {
   Require(residents_.claims().waiting() == waiting, "waits are miscounted", waiting);
 }
 
-// What leaves slowly is its tenant's own, within the part that only its clients give back.
+// What leaves or comes slowly is its tenant's own, within the part that only its clients give back.
 void ResidentsSimulation::CheckDepartures() {
   std::map<std::pair<size_t, uint32_t>, uint64_t> bytes;  // by device and tenant
   std::vector<uint64_t> departures(devices_.size());
   for (const auto& [number, job] : jobs_) {
-    const bool departs = job.kept_share != nullptr;
+    const bool departs = job.kept_share != nullptr || job.booked != nullptr;
     if (departs) ++departures[*job.device];
     if (departs || (job.is_running && job.lease.is_held)) {
       bytes[{*job.device, job.tenant}] += job.bytes;

@@ -30,10 +30,10 @@ namespace opserve::simulation {
 class ResidentsSimulation {
  public:
   // kLong: many slices. kKeep: a new tensor. kDepart: results that stay in the run's memory until
-  // the client has read them, if its tenant has room for that. The others use one of the tenant's
-  // tensors.
-  enum class Kind { kShort, kLong, kKeep, kRead, kReplace, kDonate, kDepart };
-  static constexpr uint32_t kKinds = 7;
+  // the client has read them, if its tenant has room for that. kArrive: payloads that come when
+  // there is memory for them and for the run. The others use one of the tenant's tensors.
+  enum class Kind { kShort, kLong, kKeep, kRead, kReplace, kDonate, kDepart, kArrive };
+  static constexpr uint32_t kKinds = 8;
 
   // A tenant that has `burst` requests in progress all the time.
   struct Tenant {
@@ -105,6 +105,8 @@ class ResidentsSimulation {
   void Submit(uint64_t number);
   void FillLanes();
   void Begin(size_t device, server::DeviceQueue::Dispatched dispatched);
+  // The memory of a request in chunks is booked: its client may send.
+  void BeginArrival(Job& job);
   absl::Status TakeMemory(Job& job);
   void EndSlice(uint64_t number);
   // On its lane.

@@ -40,7 +40,7 @@ TEST(ResidentsSimulationTest, TensorsAreUsedInTurnAndNothingIsLeft) {
     sum.copied += outcome.copied;
     sum.arrived += outcome.arrived;
   }
-  std::cout << "short, long, keep, read, replace, donate, depart:";
+  std::cout << "short, long, keep, read, replace, donate, depart, arrive:";
   for (const uint64_t done : sum.done) std::cout << " " << done;
   std::cout << "; " << sum.failed << " failed, " << sum.no_memory << " of them for memory; "
             << sum.waited << " waited for a tensor, " << sum.cut_short << " were cut short; "

@@ -137,6 +137,42 @@ TEST_F(DispatchQueueTest, WhatComesBehindAnEntryWithoutRoomStartsWhenThatIsGone)
   }
 }
 
+// It may be a step of the work that has the memory which the first entry waits for.
+TEST_F(DispatchQueueTest, WhatNeedsNoMemoryPassesAnEntryThatWaitsForSome) {
+  ASSERT_TRUE(Push("holder", 2, 500).ok());
+  ASSERT_THAT(StartAll(), ElementsAre("holder"));
+  ASSERT_TRUE(Push("large", 1, 800).ok());
+  ASSERT_TRUE(Push("small", 1, 300).ok());
+  EXPECT_THAT(StartAll(), IsEmpty());
+  ASSERT_TRUE(Push("step 1", 1, 0).ok());
+  ASSERT_TRUE(Push("step 2", 1, 0).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("step 1", "step 2"));
+  // The turn for the memory is still the tenant's.
+  EXPECT_TRUE(queue_.memory().waiting().contains(1));
+  End("step 1");
+  EXPECT_THAT(StartAll(), IsEmpty());
+  ASSERT_TRUE(Push("step 3", 1, 0).ok());
+  EXPECT_THAT(StartAll(), ElementsAre("step 3"));
+  End("holder");
+  EXPECT_THAT(StartAll(), ElementsAre("large"));
+  End("large");
+  EXPECT_THAT(StartAll(), ElementsAre("small"));
+  EXPECT_THAT(queue_.memory().waiting(), IsEmpty());
+}
+
+TEST_F(DispatchQueueTest, StepsStartInTheirOrderWhenTheEntryThatWaitedIsGone) {
+  ASSERT_TRUE(Push("holder", 2, 500).ok());
+  ASSERT_THAT(StartAll(), ElementsAre("holder"));
+  Queue::Entry large{
+      .task = Named(std::string("large")), .key = this, .tenant = 1, .device_bytes = 800};
+  ASSERT_TRUE(queue_.Push(&large, now_).ok());
+  EXPECT_THAT(StartAll(), IsEmpty());
+  ASSERT_TRUE(Push("step", 1, 0, now_ + absl::Seconds(9)).ok());
+  ASSERT_TRUE(Push("small", 1, 300, now_ + absl::Seconds(5)).ok());
+  EXPECT_TRUE(queue_.Remove(this).has_value());
+  EXPECT_THAT(StartAll(), ElementsAre("small", "step"));
+}
+
 TEST_F(DispatchQueueTest, AnUrgentEntryIsTriedBeforeOneWithoutRoom) {
   ASSERT_TRUE(Push("holder", 1, 500).ok());
   ASSERT_TRUE(Push("large", 2, 800).ok());
@@ -197,6 +233,8 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
         .work = below(110),
         .device_bytes = below(600)};
     entry.may_hold = below(2) == 0;
+    entry.must_hold = below(4) == 0;
+    if (below(4) == 0) entry.device_bytes = 0;
     Queue::Entry same{.task = Named(std::to_string(step)),
                       .tenant = entry.tenant,
                       .deadline = entry.deadline,
@@ -204,6 +242,7 @@ TEST(DispatchQueueStartTest, StartsAtOnceWhatPushAndPopWouldStart) {
                       .work = entry.work,
                       .device_bytes = entry.device_bytes};
     same.may_hold = entry.may_hold;
+    same.must_hold = entry.must_hold;
     const bool was_empty = direct.depth() == 0;
     const absl::Status pushed = through_order.Push(&same, now);
     if (was_empty) {
@@ -320,6 +359,40 @@ TEST_F(DispatchQueueHeldTest, WhatFitsNowhereElseWaitsForThePart) {
   queue_.GiveMemory(1, 200);
   EXPECT_TRUE(queue_.MayStart());
   EXPECT_TRUE(Start().lease.is_held);
+}
+
+TEST_F(DispatchQueueHeldTest, WhatMustHoldWaitsForThePartAndIsPassedByStepsOnly) {
+  ASSERT_TRUE(queue_.TryTakeMemory(1, 200));
+  DispatchQueue::Entry booking{
+      .task = Named(std::string("booking")), .tenant = 1, .must_hold = true, .device_bytes = 251};
+  EXPECT_EQ(queue_.Push(&booking, absl::Now()).code(), absl::StatusCode::kFailedPrecondition);
+  booking.device_bytes = 100;
+  ASSERT_TRUE(queue_.Push(&booking, absl::Now()).ok());
+  Push("other", /*pinned_bytes=*/0, /*device_bytes=*/10);
+  EXPECT_TRUE(NothingStarts());
+  EXPECT_FALSE(queue_.MayStart());
+  EXPECT_THAT(queue_.memory().waiting(), IsEmpty()) << "there is memory, but not for this";
+  Push("step", /*pinned_bytes=*/0, /*device_bytes=*/0);
+  EXPECT_EQ(NameOf<std::string>(Start().entry), "step");
+
+  queue_.GiveMemory(1, 200);
+  const DispatchQueue::Started started = Start();
+  EXPECT_EQ(NameOf<std::string>(started.entry), "booking");
+  EXPECT_TRUE(started.lease.is_held);
+  EXPECT_EQ(NameOf<std::string>(Start().entry), "other");
+}
+
+// Page-locked memory, too, may be free only when what has device memory goes on.
+TEST_F(DispatchQueueHeldTest, StepsPassAnEntryThatWaitsForPageLockedMemory) {
+  ASSERT_TRUE(queue_.TryTakeMemory(1, 200));
+  Push("large", /*pinned_bytes=*/2 << 20);
+  EXPECT_TRUE(NothingStarts());
+  Push("step", /*pinned_bytes=*/0, /*device_bytes=*/0);
+  EXPECT_EQ(NameOf<std::string>(Start().entry), "step");
+  // The one that was passed still waits for both.
+  EXPECT_TRUE(NothingStarts());
+  queue_.GiveMemory(1, 200);
+  EXPECT_EQ(NameOf<std::string>(Start().entry), "large");
 }
 
 TEST(DispatchQueuePayloadTest, NeedsOnlyBeMovable) {
