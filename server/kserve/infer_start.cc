@@ -1,13 +1,19 @@
 #include "server/kserve/infer_start.h"
 
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
+#include "proto/codec/slices.h"
 #include "server/grpc/call_trace.h"
 #include "server/grpc/split_message.h"
 #include "server/kserve/infer_request.h"
+#include "server/kserve/known_inferences.h"
 #include "server/request/request.h"
+#include "server/scheduling/visitor.h"
 
 namespace opserve::server {
 
@@ -24,29 +30,52 @@ void StartInference(InferenceContext& context, const InferenceInput& input, Infe
     if (op != nullptr) end.op = op->index;
     on_end(end);
   };
-  codec::HeaderArena arena;
-  auto& request = arena.Make<inference::ModelInferRequest>();
+  codec::Slices slices;
+  if (absl::Status status = codec::TakeSlices(input.message, &slices); !status.ok()) {
+    return refuse(status);
+  }
   absl::StatusOr<codec::PayloadMessage> message =
       // Tensors may be typed contents, which are part of the header.
-      SplitMessage(input.message, context.calls.calls->max_message_bytes, &request,
-                   kRawInputsField);
+      SplitMessage(std::move(slices), context.calls.calls->max_message_bytes, kRawInputsField);
   if (!message.ok()) return refuse(message.status());
-  *echo = EchoOf(request);
-  absl::StatusOr<InferTask> task = TranslateInferRequest(request,
-                                                         {.operators = *context.calls.operators,
-                                                          .regions = context.named_regions,
-                                                          .tenant = input.tenant->id()},
-                                                         &*message);
-  if (!task.ok()) return refuse(task.status());
+
+  KnownInferences* const known_inferences = OfThisVisitor(context.known);
+  std::optional<InferenceHeader> header;
+  if (known_inferences != nullptr) header = SplitInferenceHeader(message->header());
+  std::shared_ptr<const KnownInferences::Known> known;
+  if (header) known = known_inferences->Find(header->text, message->payloads());
+  std::optional<KnownInferences::Candidate> candidate;
+  std::vector<std::shared_ptr<SharedRegion>> regions;
+  if (known != nullptr) {
+    *echo = {.model_name = known->message.model_name(), .id = std::string(header->id)};
+  } else {
+    auto request = std::make_shared<KnownInferences::Known>();
+    if (absl::Status status = ReadHeader(*message, &request->message); !status.ok()) {
+      return refuse(status);
+    }
+    *echo = EchoOf(request->message);
+    absl::StatusOr<InferTask> task = TranslateInferRequest(request->message,
+                                                           {.operators = *context.calls.operators,
+                                                            .regions = context.named_regions,
+                                                            .tenant = input.tenant->id()},
+                                                           &*message);
+    if (!task.ok()) return refuse(task.status());
+    request->task = *std::move(task);
+    regions = std::move(request->task.regions);
+    if (header) candidate.emplace(*known_inferences, std::move(header->text), request);
+    known = std::move(request);
+  }
   Request::Start(context.calls,
                  {.tenant = input.tenant,
                   .message = *std::move(message),
-                  .asked = task->request,
+                  .asked = known->task.request,
                   .request_bytes = input.message.Length(),
                   .trace = TraceOf(*input.rpc),
                   .connection = input.connection,
-                  .named_regions = std::move(task->regions),
-                  .call = begin(task->timeout),
+                  .named_regions = std::move(regions),
+                  .known = known->program,
+                  .keeper = candidate ? &*candidate : nullptr,
+                  .call = begin(known->task.timeout),
                   .clock = input.clock},
                  std::move(on_end));
 }

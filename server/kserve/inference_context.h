@@ -1,9 +1,13 @@
 // Shared state of the Open Inference Protocol's calls.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/grpc/call_context.h"
 #include "server/grpc/given_message.h"
+#include "server/kserve/known_inferences.h"
 #include "server/shared_memory/named_regions.h"
 
 namespace opserve::server {
@@ -48,6 +52,8 @@ struct InferenceContext {
   AsyncInferenceService& service;
   CallContext& calls;
   NamedRegions* const named_regions;  // null: regions cannot be registered by name
+  // By visitor (server/scheduling/visitor.h).
+  std::vector<std::unique_ptr<KnownInferences>> known = {};
 };
 
 }  // namespace opserve::server

@@ -31,6 +31,11 @@ class InferenceServer {
   // To be registered with the server.
   AsyncInferenceService& service() { return service_; }
 
+  // For each thread that will poll a queue, before the first call. `counters` outlives it, too.
+  void AddPoller(KnownRequestCounters& counters) {
+    context_.known.push_back(std::make_unique<KnownInferences>(counters));
+  }
+
   // Wait for one more ModelInfer call on `queue`, and for one of each other kind, as long as the
   // server takes any.
   void ListenForInference(grpc::ServerCompletionQueue* queue);

@@ -296,6 +296,7 @@ absl::Status GrpcServer::Listen(const Config& config, std::vector<Listener> list
     queues_.push_back(builder.AddCompletionQueue());
     // A cache for each polling thread, so that none waits for another.
     execute_.known_requests.push_back(std::make_unique<KnownRequests>(known_requests_));
+    inference_.AddPoller(known_requests_);
   }
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC does not start");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "opserve/v1/operator_service.grpc.pb.h"
@@ -30,10 +29,7 @@ struct NativeContext : CallContext {
   std::vector<std::unique_ptr<KnownRequests>> known_requests;
 
   // Those of the calling thread, if it is a polling one.
-  KnownRequests* KnownRequestsOfThread() const {
-    const std::optional<uint32_t> visitor = Visitor::Current();
-    return visitor && *visitor < known_requests.size() ? known_requests[*visitor].get() : nullptr;
-  }
+  KnownRequests* KnownRequestsOfThread() const { return OfThisVisitor(known_requests); }
 };
 
 }  // namespace opserve::server

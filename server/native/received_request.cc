@@ -46,6 +46,7 @@ RequestInput ReceivedRequest::ToInput(Tenant* tenant, std::shared_ptr<CallState>
           .asked = known_ != nullptr ? known_->request : *translated_,
           .knows_results = header_->prepared().want_brief(),
           .known = known_ != nullptr ? known_->program : nullptr,
+          .is_answer_known = true,
           .keeper = known_requests_ != nullptr ? this : nullptr,
           .call = std::move(call),
           .clock = clock};

@@ -96,7 +96,8 @@ void Request::BindAndSubmit(std::unique_ptr<Request> request, const RequestInput
 
 void Request::WasBound(const RequestInput& input) {
   // A handle may have come back for another prepared program.
-  has_known_results_ = input.knows_results || bound_.program == input.known;
+  has_known_results_ =
+      input.knows_results || (input.is_answer_known && bound_.program == input.known);
   end_.op = OperatorOf(program());
   is_checked_ = context_.shadow_checks->Draw();
   if (input.held_limit != nullptr && !input.asked.is_repeatable() && MayHoldResults()) {
@@ -260,8 +261,8 @@ void Request::EndRun(absl::StatusOr<ProgramResult>&& result) {
   // more, and the daemon that no memory has to be unregistered after its last call.
   bound_.windows.clear();
   bound_.apart.clear();
-  if (!result.ok()) bound_.kept.clear();
   bound_.booked.reset();
+  if (!result.ok()) bound_.kept.clear();
   // The caller left while its results were copied: nobody gets them, nor the handles of new
   // tensors. Tensors that the request has changed stay changed, and a run with a key is remembered
   // for a repetition.

@@ -42,8 +42,9 @@ struct RequestInput {
   // Regions that the protocol has found by name already, for the ranges of `asked`, by
   // MemoryRange::region. None: ranges name those of the tenant's connections.
   std::vector<std::shared_ptr<SharedRegion>> named_regions = {};
-  // The program that an equal message had; null: it is to be bound. Its results are known, too.
+  // The program that an equal message had; null: it is to be bound.
   std::shared_ptr<const Program> known = nullptr;
+  bool is_answer_known = false;  // with it, as if the protocol had said knows_results
   // Where to keep the program, unless it is known; null: nowhere. Used during the hand-over.
   ProgramKeeper* keeper = nullptr;
   std::shared_ptr<CallState> call;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 namespace opserve::server {
 
@@ -21,5 +23,12 @@ class Visitor {
  private:
   inline static thread_local std::optional<uint32_t> current_;
 };
+
+// The calling thread's of `each`, which has one for each visitor by number; null: it is no visitor.
+template <typename T>
+T* OfThisVisitor(const std::vector<std::unique_ptr<T>>& each) {
+  const std::optional<uint32_t> visitor = Visitor::Current();
+  return visitor && *visitor < each.size() ? each[*visitor].get() : nullptr;
+}
 
 }  // namespace opserve::server

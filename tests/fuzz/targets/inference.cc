@@ -19,6 +19,7 @@
 #include "server/grpc/split_message.h"
 #include "server/kserve/infer_answer.h"
 #include "server/kserve/infer_request.h"
+#include "server/kserve/known_inferences.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 #include "tests/unit/server/acl_environment.h"
@@ -76,6 +77,12 @@ void CheckParsers(absl::string_view bytes, bool we_accept, const ModelInferReque
   const bool stock_accepts = stock.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
   Check(we_accept == stock_accepts, "accepted by one parser if and only if by the other");
   if (!we_accept) return;
+  // Requests that differ in their ids only are known by the rest.
+  if (const auto split = SplitInferenceHeader(message->header())) {
+    ModelInferRequest rest;
+    Check(rest.ParseFromString(split->text) && rest.id().empty(), "without its id it is a request");
+    Check(split->id == ours.id(), "and the id is the request's");
+  }
   Check(ours.raw_input_contents().empty(), "no tensor goes through protobuf");
   Check(static_cast<size_t>(stock.raw_input_contents_size()) == message->payloads().size(),
         "every raw input is found");
