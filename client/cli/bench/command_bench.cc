@@ -139,7 +139,7 @@ std::optional<Failure> RunBench(const BenchArguments& arguments, Session& sessio
         "leave one of them out");
   }
   session.connection.retry = {.max_attempts = 1, .budget = 0};  // would hide refusals
-  session.connection.session = arguments.transport == BenchTransport::kSession;
+  session.connection.session = arguments.transport != BenchTransport::kUnary;
   auto connection = Connect(session);
   if (auto* failure = std::get_if<Failure>(&connection)) return *failure;
   Client& client = *std::get<std::unique_ptr<Client>>(connection);
@@ -226,8 +226,8 @@ void AddBenchCommand(CLI::App& app, Command* command) {
        [arguments](const std::string& text) { return ReadRate(text, &arguments->rate); }},
       {"--transport", "unary|session|shm",
        "Each request as a call of its own, or all in one session (one daemon; requests above its "
-       "limit travel in parts), or each with tensors in memory shared with the daemon; default "
-       "session",
+       "limit travel in parts), or in a session with tensors in memory shared with the daemon; "
+       "default session",
        [arguments](const std::string& text) { return ReadTransport(text, &arguments->transport); }},
       {"--duration", "TIME", "How long to measure, for each number of --concurrency; default 10s",
        [arguments](const std::string& text) { return ReadDuration(text, &arguments->duration); }},
