@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -414,12 +415,13 @@ TEST_F(ShortOfMemoryTest, AChunkWithoutACreditEndsTheSession) {
 }
 
 // A call needs the memory of a request that still arrives: its chunks, and its run, go before the
-// call.
+// call, though that is more urgent.
 TEST_F(ShortOfMemoryTest, WhatHasItsMemoryGoesOnBesideWhatWaitsForIt) {
   TestSession session(*stub_);
-  session.Send(AnnounceOnes(1));
+  session.Send(AnnounceOnes(1, kCount, absl::Minutes(5)));
   ReceiveCredit(session, 1);
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   v1::ExecuteResponse response;
   grpc::Status status;
   std::thread call([&] { status = stub_->Execute(&context, OnesRequest(kCount, ""), &response); });
