@@ -1,12 +1,9 @@
 // The Open Inference Protocol: shared memory by name.
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -24,6 +21,7 @@
 #include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/inference_calls.h"
+#include "tests/integration/inference_shared_memory.h"
 #include "tests/integration/metric_value.h"
 
 namespace opserve::server {
@@ -32,60 +30,6 @@ namespace {
 using inference::ModelInferRequest;
 using ::testing::HasSubstr;
 
-constexpr int64_t kPlacedElements = 1000;
-constexpr uint64_t kTensorBytes = kPlacedElements * sizeof(float);
-constexpr uint64_t kPageBytes = 4096;
-
-// A POSIX shared memory object, as a client makes it.
-class SharedObject {
- public:
-  explicit SharedObject(uint64_t size) {
-    static int count = 0;
-    name_ = absl::StrCat("/opserve-test-", getpid(), "-", count++);
-    fd_ = shm_open(name_.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600);
-    EXPECT_GE(fd_, 0);
-    Resize(size);
-  }
-  ~SharedObject() {
-    close(fd_);
-    shm_unlink(name_.c_str());
-  }
-  SharedObject(const SharedObject&) = delete;
-  SharedObject& operator=(const SharedObject&) = delete;
-
-  const std::string& name() const { return name_; }
-  int fd() const { return fd_; }
-  void Resize(uint64_t size) { EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(size)), 0); }
-  void Write(uint64_t offset, const std::string& bytes) {
-    EXPECT_EQ(pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset)),
-              static_cast<ssize_t>(bytes.size()));
-  }
-  std::string Read(uint64_t offset, uint64_t size) const {
-    std::string bytes(size, 0);
-    bytes.resize(static_cast<size_t>(
-        std::max<ssize_t>(pread(fd_, bytes.data(), size, static_cast<off_t>(offset)), 0)));
-    return bytes;
-  }
-  uint64_t size() const {
-    struct stat info = {};
-    fstat(fd_, &info);
-    return static_cast<uint64_t>(info.st_size);
-  }
-
- private:
-  std::string name_;
-  int fd_ = -1;
-};
-
-// Lets a tensor be in a region.
-template <typename Tensor>
-void Place(const std::string& region, int64_t offset, int64_t size, Tensor* tensor) {
-  auto& parameters = *tensor->mutable_parameters();
-  parameters["shared_memory_region"].set_string_param(region);
-  parameters["shared_memory_byte_size"].set_int64_param(size);
-  if (offset != 0) parameters["shared_memory_offset"].set_int64_param(offset);
-}
-
 int OpenDescriptors() {
   int count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -93,47 +37,6 @@ int OpenDescriptors() {
   }
   return count;
 }
-
-class InferenceSharedMemoryTest : public ::testing::Test {
- protected:
-  void TearDown() override { ClearFaults(); }
-
-  grpc::Status Register(const std::string& name, const std::string& key, uint64_t offset,
-                        uint64_t size) {
-    grpc::ClientContext context;
-    inference::SystemSharedMemoryRegisterRequest request;
-    request.set_name(name);
-    request.set_key(key);
-    request.set_offset(offset);
-    request.set_byte_size(size);
-    inference::SystemSharedMemoryRegisterResponse response;
-    return stub_->SystemSharedMemoryRegister(&context, request, &response);
-  }
-
-  grpc::Status Unregister(const std::string& name) {
-    grpc::ClientContext context;
-    inference::SystemSharedMemoryUnregisterRequest request;
-    request.set_name(name);
-    inference::SystemSharedMemoryUnregisterResponse response;
-    return stub_->SystemSharedMemoryUnregister(&context, request, &response);
-  }
-
-  inference::SystemSharedMemoryStatusResponse Regions() {
-    grpc::ClientContext context;
-    inference::SystemSharedMemoryStatusResponse response;
-    EXPECT_TRUE(stub_->SystemSharedMemoryStatus(&context, {}, &response).ok());
-    return response;
-  }
-
-  // Puts self and target into `object`, one behind the other, from `offset` on.
-  static void WriteInputs(SharedObject& object, uint64_t offset) {
-    object.Write(offset, OnesInput(1, kPlacedElements));
-    object.Write(offset + kTensorBytes, OnesInput(2, kPlacedElements));
-  }
-
-  InProcessDaemon daemon_{WithNamedRegions()};
-  const std::unique_ptr<InferenceStub> stub_ = NewInferenceStub(daemon_.target());
-};
 
 // Check 31.
 TEST_F(InferenceSharedMemoryTest, TensorsComeAndGoThroughRegions) {
@@ -491,95 +394,6 @@ TEST_F(InferenceSharedMemoryTest, CudaHasNoRegions) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(status.error_message(),
             "failed to register CUDA shared memory region: 'r', GPUs not supported");
-}
-
-// Check 37.
-TEST_F(InferenceSharedMemoryTest, AnObjectThatShrinksFailsItsRequestsOnly) {
-  SharedObject object(3 * kTensorBytes);
-  WriteInputs(object, 0);
-  ASSERT_TRUE(Register("r", object.name(), 0, 3 * kTensorBytes).ok());
-  object.Resize(kTensorBytes / 2);
-  ModelInferRequest from = OnesInference(kPlacedElements);
-  from.mutable_raw_input_contents()->DeleteSubrange(1, 1);
-  Place("r", 0, kTensorBytes, from.mutable_inputs(1));
-  ModelInferRequest into = OnesInference(kPlacedElements);
-  into.add_outputs()->set_name("grad_input");
-  Place("r", 2 * kTensorBytes, kTensorBytes, into.mutable_outputs(0));
-  for (const ModelInferRequest& request : {from, into}) {
-    const grpc::Status status = Infer(*stub_, request).status;
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-    EXPECT_THAT(status.error_message(), HasSubstr("has become smaller"));
-  }
-  EXPECT_EQ(object.size(), kTensorBytes / 2);  // it was not made to grow
-  EXPECT_TRUE(IsAllOnes(Infer(*stub_, OnesInference(kPlacedElements)).response, kPlacedElements));
-  object.Resize(3 * kTensorBytes);
-  EXPECT_TRUE(Infer(*stub_, into).status.ok());
-}
-
-// Check 37 at any moment: its owner cuts the object off and enlarges it again, removes its name,
-// punches holes in it and puts another one in its place, all the time. Requests that use it succeed
-// or say that it is smaller; those beside them notice nothing.
-TEST_F(InferenceSharedMemoryTest, AnObjectThatKeepsChangingHarmsNobody) {
-  constexpr int64_t kElements = 1 << 18;
-  constexpr uint64_t kBytes = kElements * sizeof(float);
-  constexpr int kChanges = 10'000;
-  SharedObject object(2 * kBytes);
-  ASSERT_TRUE(Register("r", object.name(), 0, 2 * kBytes).ok());
-  // Changes are made while a request that uses the object is under way.
-  std::atomic<bool> is_in_use = false;
-  std::atomic<bool> is_over = false;
-  std::thread owner([&] {
-    for (int i = 0; i < kChanges; ++i) {
-      while (!is_in_use) std::this_thread::yield();
-      switch (i % 4) {
-        case 0:
-          object.Resize(kBytes / 2);
-          object.Resize(2 * kBytes);
-          break;
-        case 1:
-          shm_unlink(object.name().c_str());
-          break;
-        case 2:
-          EXPECT_EQ(fallocate(object.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kBytes),
-                    0);
-          break;
-        default: {
-          const int other = shm_open(object.name().c_str(), O_CREAT | O_RDWR, 0600);
-          EXPECT_GE(other, 0);
-          close(other);
-        }
-      }
-    }
-    is_over = true;
-  });
-  std::thread bystander([&] {
-    while (!is_over) {
-      const InferResult result = Infer(*stub_, OnesInference(kPlacedElements));
-      EXPECT_TRUE(result.status.ok()) << result.status.error_message();
-      EXPECT_TRUE(IsAllOnes(result.response, kPlacedElements));
-    }
-  });
-  ModelInferRequest request = OnesModel(kElements);
-  request.add_raw_input_contents(OnesInput(0, 1));
-  request.add_raw_input_contents(OnesInput(2, kElements));
-  Place("r", 0, kBytes, request.mutable_inputs(1));
-  request.add_outputs()->set_name("grad_input");
-  Place("r", kBytes, kBytes, request.mutable_outputs(0));
-  int failed = 0;
-  while (!is_over) {
-    is_in_use = true;
-    const grpc::Status status = Infer(*stub_, request).status;
-    is_in_use = false;
-    if (status.ok()) continue;
-    ++failed;
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-    EXPECT_THAT(status.error_message(), HasSubstr("the shared memory has become smaller"));
-  }
-  owner.join();
-  bystander.join();
-  EXPECT_GT(failed, 0) << "no request met the changes";
-  EXPECT_TRUE(Infer(*stub_, request).status.ok());
-  EXPECT_EQ(daemon_.HeldByRequests(), 0);
 }
 
 TEST_F(InferenceSharedMemoryTest, NotWithAnIdempotencyKey) {
