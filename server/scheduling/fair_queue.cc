@@ -94,6 +94,7 @@ absl::Status FairQueue::CheckRoomAside(const Entry& entry) {
 void FairQueue::PutInOrder(TenantQueue* queue, Arrivals::iterator waiting) {
   const Entry& entry = waiting->entry;
   queue->order.emplace(TurnOf(*waiting), waiting);
+  if (!entry.must_hold) queue->not_holding.emplace(TurnOf(*waiting), waiting);
   if (entry.device_bytes == 0) queue->without_memory.emplace(TurnOf(*waiting), waiting);
   queue->time += entry.estimate;
   queue->known_time += entry.known_time;
@@ -104,12 +105,13 @@ void FairQueue::PutInOrder(TenantQueue* queue, Arrivals::iterator waiting) {
 bool FairQueue::TakeOutOfOrder(TenantQueue* queue, Arrivals::iterator waiting) {
   const Entry& entry = waiting->entry;
   queue->order.erase(TurnOf(*waiting));
+  queue->not_holding.erase(TurnOf(*waiting));
   queue->without_memory.erase(TurnOf(*waiting));
   queue->time -= entry.estimate;
   queue->known_time -= entry.known_time;
   queued_time_ -= entry.estimate;
   if (queue->order.empty()) {
-    queue->waits_for_memory = false;
+    queue->passed = Passed::kNone;
     queue->is_parked = false;
   } else if (queue->ready().empty()) {
     queue->is_parked = true;
@@ -191,14 +193,15 @@ void FairQueue::Park(uint32_t tenant) {
 
 void FairQueue::ParkForMemory(uint32_t tenant) {
   TenantQueue& queue = waiting_.find(tenant)->second;
-  queue.waits_for_memory = true;
-  if (queue.without_memory.empty()) Park(tenant);
+  const bool holds = queue.ready().begin()->second->entry.must_hold;
+  queue.passed = holds ? Passed::kHolding : Passed::kAllWithMemory;
+  if (queue.ready().empty()) Park(tenant);
 }
 
 void FairQueue::Unpark(uint32_t tenant) {
   const auto queue = waiting_.find(tenant);
   if (queue == waiting_.end()) return;
-  queue->second.waits_for_memory = false;
+  queue->second.passed = Passed::kNone;
   if (!std::exchange(queue->second.is_parked, false)) return;
   shares_.StartWaiting(tenant);
 }

@@ -60,14 +60,17 @@ struct QueueEntry {
 // many entries.
 //
 // Entries of a connection that cannot start now may be set aside, so that others of their tenant go
-// before them; the connection's later entries join them. While a tenant's first entry waits for
-// device memory, only those go before it that need none: they are steps of work which has its
-// memory already, perhaps that very memory, and gives it back when it is done.
+// before them; the connection's later entries join them.
+//
+// While a tenant's first entry waits for device memory, only those go before it that need none:
+// they are steps of work which has its memory already, perhaps that very memory, and gives it back
+// when it is done. Before one that must hold its memory all others go: it may wait for a client,
+// which nothing else of the tenant does.
 //
 // Invariants: depth() <= capacity; depth(t) <= capacity_per_tenant and queued_work(t) <=
 // work_per_tenant for every tenant t; of each connection at most a quarter of capacity_per_tenant
 // is set aside; a tenant is waiting in shares_ if and only if it has entries that are not set
-// aside, one of them without a need of memory if its first one is passed, and is not parked.
+// aside, one of which may be handed out (TenantQueue::ready), and is not parked.
 class FairQueue {
  public:
   using Entry = QueueEntry;
@@ -115,11 +118,11 @@ class FairQueue {
 
   // Passes a tenant that has entries over, until it is unparked or has none left.
   void Park(uint32_t tenant);
-  // Passes those of its entries over that need device memory.
+  // Its next entry waits for device memory: passes it over, and those that may not go before it.
   void ParkForMemory(uint32_t tenant);
   bool IsParkedForMemory(uint32_t tenant) const {
     const auto found = waiting_.find(tenant);
-    return found != waiting_.end() && found->second.waits_for_memory;
+    return found != waiting_.end() && found->second.passed != Passed::kNone;
   }
   // Ends both.
   void Unpark(uint32_t tenant);
@@ -203,18 +206,26 @@ class FairQueue {
     }
   };
   using Order = absl::btree_map<TurnInTenant, Arrivals::iterator>;
+  // Which of a tenant's entries are passed over, for one of them waits for memory.
+  enum class Passed { kNone, kHolding, kAllWithMemory };
   struct TenantQueue {
     Order order;
     size_t aside = 0;     // entries that are not in it
     absl::Duration time;  // of those that are
     absl::Duration known_time;
-    uint64_t work = 0;              // of all
-    Order without_memory;           // entries of `order` that need no device memory
-    bool waits_for_memory = false;  // only those are handed out
-    bool is_parked = false;         // none is
+    uint64_t work = 0;  // of all
+    // Entries of `order`: that need not hold memory, and that need none.
+    Order not_holding;
+    Order without_memory;
+    Passed passed = Passed::kNone;
+    bool is_parked = false;  // all are passed over
 
     // Those that may be handed out, unless it is parked.
-    const Order& ready() const { return waits_for_memory ? without_memory : order; }
+    const Order& ready() const {
+      return passed == Passed::kNone      ? order
+             : passed == Passed::kHolding ? not_holding
+                                          : without_memory;
+    }
   };
 
   static TurnInTenant TurnOf(const Waiting& waiting) {

@@ -340,21 +340,14 @@ TEST_F(ShortOfMemoryTest, TheCreditIsWithheldUntilThereIsRoom) {
   TestSession session(*stub_);
   session.Send(AnnounceOnes(1) + AnnounceOnes(2) + AnnounceOnes(3));
   EXPECT_TRUE(Await([&] { return Waiting() == 2; }));
+  EXPECT_EQ(ReceiveCredit(session, 1), kWindow);
+  // What needs little goes before them.
+  session.Send(OnesRequestFrame(4));
+  EXPECT_TRUE(IsAllOnes(session.Receive()));
   const std::string bytes = OnesBytes(kCount);
-  uint64_t current = 1, sent = 0, answered = 0;
-  while (answered < 3) {
-    const TestFrame frame = session.Receive();
-    if (frame.kind != kCreditFrame) {
-      ASSERT_TRUE(IsAllOnes(frame, kCount)) << ErrorOf(frame).message();
-      EXPECT_EQ(frame.number, ++answered);
-      continue;
-    }
-    if (frame.number != current) {
-      EXPECT_EQ(sent, kTotal) << "request " << frame.number << " has room before " << current;
-      EXPECT_EQ(frame.number, ++current);
-      sent = 0;
-    }
-    for (uint64_t credit = CreditOf(frame); credit > 0;) {
+  uint64_t current = 1, sent = 0, credit = kWindow, answered = 0;
+  while (true) {
+    while (credit > 0) {
       const uint64_t payload_end = sent < sizeof(float)       ? sizeof(float)
                                    : sent < kTotal - kPayload ? kTotal - kPayload
                                                               : kTotal;
@@ -363,6 +356,19 @@ TEST_F(ShortOfMemoryTest, TheCreditIsWithheldUntilThereIsRoom) {
       sent += part;
       credit -= part;
     }
+    const TestFrame frame = session.Receive();
+    if (frame.kind != kCreditFrame) {
+      ASSERT_TRUE(IsAllOnes(frame, kCount)) << ErrorOf(frame).message();
+      EXPECT_EQ(frame.number, ++answered);
+      if (answered == 3) break;
+      continue;
+    }
+    if (frame.number != current) {
+      EXPECT_EQ(sent, kTotal) << "request " << frame.number << " has room before " << current;
+      EXPECT_EQ(frame.number, ++current);
+      sent = 0;
+    }
+    credit = CreditOf(frame);
   }
   ExpectNothingHeld(daemon_);
 }

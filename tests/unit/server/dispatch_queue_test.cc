@@ -361,25 +361,30 @@ TEST_F(DispatchQueueHeldTest, WhatFitsNowhereElseWaitsForThePart) {
   EXPECT_TRUE(Start().lease.is_held);
 }
 
-TEST_F(DispatchQueueHeldTest, WhatMustHoldWaitsForThePartAndIsPassedByStepsOnly) {
+TEST_F(DispatchQueueHeldTest, WhatMustHoldWaitsForThePartAndIsPassedByAllOthers) {
   ASSERT_TRUE(queue_.TryTakeMemory(1, 200));
   DispatchQueue::Entry booking{
       .task = Named(std::string("booking")), .tenant = 1, .must_hold = true, .device_bytes = 251};
   EXPECT_EQ(queue_.Push(&booking, absl::Now()).code(), absl::StatusCode::kFailedPrecondition);
   booking.device_bytes = 100;
   ASSERT_TRUE(queue_.Push(&booking, absl::Now()).ok());
-  Push("other", /*pinned_bytes=*/0, /*device_bytes=*/10);
   EXPECT_TRUE(NothingStarts());
   EXPECT_FALSE(queue_.MayStart());
   EXPECT_THAT(queue_.memory().waiting(), IsEmpty()) << "there is memory, but not for this";
+  Push("other", /*pinned_bytes=*/0, /*device_bytes=*/10);
+  EXPECT_EQ(NameOf<std::string>(Start().entry), "other");
+  // One that lacks memory itself lets only steps pass.
+  Push("large", /*pinned_bytes=*/0, /*device_bytes=*/800);
+  Push("small", /*pinned_bytes=*/0, /*device_bytes=*/10);
   Push("step", /*pinned_bytes=*/0, /*device_bytes=*/0);
   EXPECT_EQ(NameOf<std::string>(Start().entry), "step");
+  EXPECT_TRUE(NothingStarts());
+  EXPECT_FALSE(queue_.MayStart());
 
   queue_.GiveMemory(1, 200);
   const DispatchQueue::Started started = Start();
   EXPECT_EQ(NameOf<std::string>(started.entry), "booking");
   EXPECT_TRUE(started.lease.is_held);
-  EXPECT_EQ(NameOf<std::string>(Start().entry), "other");
 }
 
 // Page-locked memory, too, may be free only when what has device memory goes on.
