@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
@@ -105,9 +106,11 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::MapShrinkable(
                                                         std::move(mapping)));
 }
 
-SharedRegion::~SharedRegion() {
+SharedRegion::~SharedRegion() { GiveUp(&devices_); }
+
+void SharedRegion::GiveUp(std::map<int32_t, OnDevice>* devices) const {
   // Each registration keeps the mapping until its device has destroyed it.
-  for (auto& [device, on_device] : devices_) {
+  for (auto& [device, on_device] : *devices) {
     if (on_device.registration != nullptr) retire_(device, std::move(on_device.registration));
   }
 }
@@ -119,14 +122,22 @@ absl::Status SharedRegion::CheckSize(uint64_t bytes) const {
 
 absl::StatusOr<std::shared_ptr<const SharedMapping>> SharedRegion::MappingOf(uint64_t bytes) {
   OPSERVE_RETURN_IF_ERROR(CheckSize(bytes));
-  std::shared_ptr<const SharedMapping> torn;  // unmapped without the lock
+  // Given up without the lock.
+  std::shared_ptr<const SharedMapping> torn;
+  std::map<int32_t, OnDevice> shown;
+  const absl::Cleanup give_up = [&] { GiveUp(&shown); };
   absl::MutexLock lock(&mutex_);
   if (!mapping_->IsIntact(spec_.size)) {
     // What was missing is zeros of nobody's there for ever. Those who use it fail; others get the
-    // file's bytes.
+    // file's bytes. No device keeps it: zeros that were written to take memory that nobody is
+    // charged for.
     OPSERVE_ASSIGN_OR_RETURN(auto fresh,
                              SharedMapping::Create(file_->fd(), spec_, /*may_shrink=*/true));
     torn = std::exchange(mapping_, std::move(fresh));
+    for (auto& [device, on_device] : devices_) {
+      shown[device].registration = std::move(on_device.registration);
+      on_device.mapping = nullptr;
+    }
   }
   return mapping_;
 }
@@ -178,7 +189,10 @@ absl::StatusOr<std::shared_ptr<const HostRegistration>> SharedRegion::Registrati
   on_device.is_being_registered = false;
   // Nothing was found out about the region: the next caller tries again.
   if (absl::IsUnavailable(made.status())) return made.status();
-  old = std::exchange(on_device.registration, made.ok() ? *std::move(made) : nullptr);
+  std::shared_ptr<const HostRegistration> registration = made.ok() ? *std::move(made) : nullptr;
+  // The mapping was torn meanwhile, so nobody else will use it.
+  if (mapping != mapping_) return registration;
+  old = std::exchange(on_device.registration, std::move(registration));
   on_device.mapping = mapping.get();
   on_device.generation = device.generation();
   return on_device.registration;

@@ -115,6 +115,8 @@ class SharedRegion {
         mapping_(std::move(mapping)) {}
 
   absl::Status CheckSize(uint64_t bytes) const;
+  // Has the devices destroy their registrations. Without the lock.
+  void GiveUp(std::map<int32_t, OnDevice>* devices) const;
   // What an earlier call has found out in this life of the device; null: nothing.
   const OnDevice* FindTried(const Device& device, const SharedMapping& mapping) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);

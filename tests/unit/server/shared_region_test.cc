@@ -274,8 +274,15 @@ TEST_F(SharedRegionTest, AFileThatIsLargeAgainIsMappedAgain) {
   EXPECT_EQ(byte, 'y');
   EXPECT_TRUE(region->CheckIntact(*fresh, kBytes).ok());
   EXPECT_FALSE(region->CheckIntact(*torn, kBytes).ok());
+  // The device lets go of the old one.
+  ASSERT_EQ(retired_.size(), 1u);
+  EXPECT_EQ(retired_[0].second, registration);
   EXPECT_NE(*RegistrationOn(*region, 0), registration);
   EXPECT_EQ(*RegistrationOn(*region, 0), *RegistrationOn(*region, 0));
+  // One that uses the torn mapping still can have it shown, and keeps it alone.
+  ASSERT_TRUE(devices_[1]->BindThisThread().ok());
+  const auto late = *region->RegistrationOn(*devices_[1], torn, absl::InfiniteFuture());
+  EXPECT_EQ(late.use_count(), 1);
 }
 
 TEST_F(SharedRegionTest, PartsWithCommonBytesAreFoundWhateverRegionShowsThem) {
