@@ -54,15 +54,20 @@ TEST_F(InferenceSharedMemoryTest, AnObjectThatKeepsChangingHarmsNobody) {
   ASSERT_TRUE(Register("r", object.name(), 0, 2 * kBytes).ok());
   // Changes are made while a request that uses the object is under way.
   std::atomic<bool> is_in_use = false;
+  std::atomic<int> num_ended = 0;
   std::atomic<bool> is_over = false;
   std::thread owner([&] {
     for (int i = 0; i < kChanges; ++i) {
       while (!is_in_use) std::this_thread::yield();
       switch (i % 4) {
-        case 0:
+        case 0: {
+          const int ended = num_ended;
           object.Resize(kBytes / 2);
+          // Now and then until a request has met it.
+          while (i % 400 == 0 && num_ended == ended) std::this_thread::yield();
           object.Resize(2 * kBytes);
           break;
+        }
         case 1:
           shm_unlink(object.name().c_str());
           break;
@@ -97,6 +102,7 @@ TEST_F(InferenceSharedMemoryTest, AnObjectThatKeepsChangingHarmsNobody) {
     is_in_use = true;
     const grpc::Status status = Infer(*stub_, request).status;
     is_in_use = false;
+    ++num_ended;
     if (status.ok()) continue;
     ++failed;
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
