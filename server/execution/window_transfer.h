@@ -48,13 +48,13 @@ class WindowTransfer {
   // all the time; returns the bytes copied. Errors as of CopyToDevice.
   absl::StatusOr<uint64_t> Finish();
 
-  // What keeps the memory mapped, to be kept while work that could not be stopped may use it.
+  // Keeps the memory mapped; for work that could not be stopped and may still use it.
   std::shared_ptr<const void> TakeHold();
 
  private:
   uint64_t end() const { return window_.range.offset + window_.range.size; }  // in the region
   char* HostBytes() const { return mapping_->data() + window_.range.offset; }
-  // `status` of a call of the device, or what the caller's memory has to do with it.
+  // `status` of a call of the device, or the error of the caller's memory that caused it.
   absl::Status Explained(const absl::Status& status) const;
 
   const SharedWindow& window_;

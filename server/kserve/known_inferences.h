@@ -17,7 +17,7 @@
 
 namespace opserve::server {
 
-// What is said by a message besides its payloads.
+// All of a message but its payloads.
 struct InferenceHeader {
   std::string text;      // all but the id
   absl::string_view id;  // in the message; ASCII
@@ -42,7 +42,7 @@ class KnownInferences {
     return programs_.Find(header, payloads);
   }
 
-  // Keeps a request that Find did not find when it is bound, if it may: besides what
+  // Keeps a request that Find did not find when it is bound, if it may: besides the rules of
   // KnownPrograms::MayKeep asks, all elements are raw. Used during the request's hand-over.
   class Candidate final : public ProgramKeeper {
    public:

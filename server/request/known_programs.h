@@ -28,7 +28,7 @@ struct KnownRequestCounters {
   std::atomic<int64_t> programs = 0;
 };
 
-// What a protocol remembers of a request. Its own types follow in a derived one.
+// A protocol's memory of a request. Its own types follow in a derived one.
 struct KnownProgram {
   std::string header;  // of its messages, as the protocol compares them
   std::shared_ptr<const Program> program;

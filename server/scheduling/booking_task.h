@@ -19,7 +19,7 @@ class BookingTask final : public LaneTask {
     std::shared_ptr<void> first;
     std::shared_ptr<void> second;
   };
-  // Called once, unless Submit refused the task: with what is booked, or why nothing is. On a
+  // Called once, unless Submit refused the task: with the bookings, or an error. On a
   // thread of the device or the one that cancelled; must not block.
   using Done = std::function<void(absl::StatusOr<Booked> booked)>;
 

@@ -60,8 +60,8 @@ class RequestArrival {
   // "device_unavailable"): no device is ready.
   absl::Status Begin(const ProgramCall& bound, Priority priority, std::shared_ptr<CallState> call);
 
-  // After `over` with OK: what books the program's memory (ProgramCall::booked); null: it is to be
-  // booked when it runs.
+  // After `over` with OK: the booking of the program's memory (ProgramCall::booked); null: it is to
+  // be booked when it runs.
   std::shared_ptr<void> TakeBooked() { return std::move(program_share_); }
 
   // Takes a chunk. kInvalidArgument: more than was granted, or across the end of a payload; for the

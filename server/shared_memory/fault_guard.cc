@@ -29,7 +29,7 @@ namespace {
 using Range = FaultGuard::Range;
 static_assert(std::atomic<uintptr_t>::is_always_lock_free, "a signal handler uses them");
 
-// Of those who take ranges and give them back.
+// Held while ranges are taken and given back.
 ABSL_CONST_INIT absl::Mutex ranges_mutex(absl::kConstInit);
 std::atomic<Range*> ranges = nullptr;  // the list's first; never freed
 
@@ -48,7 +48,7 @@ bool Mend(uintptr_t address) {
     if (range->begin.load(std::memory_order_acquire) != begin) continue;
     const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     const uintptr_t page = address / page_bytes * page_bytes;
-    // First the mark, then the zeros: who has seen zeros finds the mark.
+    // First the mark, then the zeros: a thread that has seen zeros finds the mark.
     uintptr_t torn_from = range->torn_from.load();
     while (page < torn_from && !range->torn_from.compare_exchange_weak(torn_from, page)) {
     }

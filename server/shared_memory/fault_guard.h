@@ -4,8 +4,8 @@
 // how many bytes were there all the time. Display servers of Wayland do the same with their
 // clients' buffers.
 //
-// The first guard sets the process's handler of SIGBUS, for good. Of a fault anywhere else it makes
-// what it was before: the handler that was set earlier, or the end of the process.
+// The first guard sets the process's handler of SIGBUS, for good. A fault anywhere else is
+// left to the handler that was set earlier, or ends the process, as before.
 #pragma once
 
 #include <cstdint>

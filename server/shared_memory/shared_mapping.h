@@ -23,7 +23,7 @@ class SharedMapping {
   static uint64_t PageBytes();
 
   // Maps a part of the file `fd`, which stays the caller's. `may_shrink`: the file's owner may cut
-  // it off at any time. Who touches what is gone finds zeros then (FaultGuard).
+  // it off at any time. Missing bytes read as zeros then (FaultGuard).
   //
   // kPermissionDenied (reason "forbidden"): it may not be read, or written to.
   // kResourceExhausted: there is no room for the mapping.

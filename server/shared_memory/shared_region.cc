@@ -128,7 +128,7 @@ absl::StatusOr<std::shared_ptr<const SharedMapping>> SharedRegion::MappingOf(uin
   const absl::Cleanup give_up = [&] { GiveUp(&shown); };
   absl::MutexLock lock(&mutex_);
   if (!mapping_->IsIntact(spec_.size)) {
-    // What was missing is zeros of nobody's there for ever. Those who use it fail; others get the
+    // Missing bytes are zeros of nobody's there for ever. Runs that use it fail; others get the
     // file's bytes. No device keeps it: zeros that were written to take memory that nobody is
     // charged for.
     OPSERVE_ASSIGN_OR_RETURN(auto fresh,

@@ -59,7 +59,7 @@ class SharedRegion {
   uint64_t size() const { return spec_.size; }
   bool is_read_only() const { return spec_.read_only; }
 
-  // The mapping, for who uses the region's first `bytes` bytes; a new one if bytes were missing in
+  // The mapping, for a use of the region's first `bytes` bytes; a new one if bytes were missing in
   // the last, but the file has them again.
   // kInvalidArgument (reason "shm_invalid"): the file has become too small.
   absl::StatusOr<std::shared_ptr<const SharedMapping>> MappingOf(uint64_t bytes)
@@ -98,7 +98,7 @@ class SharedRegion {
   };
   struct OnDevice {
     bool is_being_registered = false;
-    // What was tried last, and in which life of the device.
+    // The last one that was tried, and in which life of the device.
     const SharedMapping* mapping = nullptr;
     std::optional<uint64_t> generation;
     std::shared_ptr<const HostRegistration> registration;  // null: it cannot be mapped
@@ -117,7 +117,7 @@ class SharedRegion {
   absl::Status CheckSize(uint64_t bytes) const;
   // Has the devices destroy their registrations. Without the lock.
   void GiveUp(std::map<int32_t, OnDevice>* devices) const;
-  // What an earlier call has found out in this life of the device; null: nothing.
+  // The finding of an earlier call in this life of the device; null: none.
   const OnDevice* FindTried(const Device& device, const SharedMapping& mapping) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
