@@ -41,7 +41,10 @@ void StartInference(InferenceContext& context, const InferenceInput& input, Infe
 
   KnownInferences* const known_inferences = OfThisVisitor(context.known);
   std::optional<InferenceHeader> header;
-  if (known_inferences != nullptr) header = SplitInferenceHeader(message->header());
+  // Typed contents can make it long, and it is copied.
+  if (known_inferences != nullptr && KnownInferences::MayKnow(message->header())) {
+    header = SplitInferenceHeader(message->header());
+  }
   std::shared_ptr<const KnownInferences::Known> known;
   if (header) known = known_inferences->Find(header->text, message->payloads());
   std::optional<KnownInferences::Candidate> candidate;

@@ -56,7 +56,8 @@ std::optional<InferenceHeader> SplitInferenceHeader(absl::string_view header) {
 
 std::shared_ptr<const Program> KnownInferences::Candidate::Keep(
     const codec::PayloadMessage& /*message*/, const ProgramCall& bound) {
-  const bool may_keep = known_.programs_.MayKeep(header_, request_->task.request, bound) &&
+  const bool is_repeatable = request_->task.request.is_repeatable();
+  const bool may_keep = known_.programs_.MayKeep(header_, is_repeatable, bound) &&
                         !HasTypedContents(request_->message);
   if (!may_keep) return bound.program;
   request_->header = std::move(header_);

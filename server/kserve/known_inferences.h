@@ -34,6 +34,10 @@ class KnownInferences {
     InferTask task;  // refers to `message`
   };
 
+  static bool MayKnow(absl::string_view header) {
+    return header.size() <= KnownPrograms<Known>::kMostHeaderBytes;
+  }
+
   explicit KnownInferences(KnownRequestCounters& counters) : programs_(counters) {}
 
   // That of an equal message. Null: there is none.
@@ -42,8 +46,8 @@ class KnownInferences {
     return programs_.Find(header, payloads);
   }
 
-  // Keeps a request that Find did not find when it is bound, if it may: besides the rules of
-  // KnownPrograms::MayKeep asks, all elements are raw. Used during the request's hand-over.
+  // Keeps a request that Find did not find when it is bound, if it may: all elements are raw, and
+  // KnownPrograms::MayKeep allows it. Used during the request's hand-over.
   class Candidate final : public ProgramKeeper {
    public:
     // `request`: its message and task.

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "proto/codec/payloads.h"
+#include "server/request/given_request.h"
 #include "server/request/known_programs.h"
 
 namespace opserve::server {

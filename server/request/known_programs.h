@@ -17,7 +17,6 @@
 #include "absl/types/span.h"
 #include "proto/codec/payloads.h"
 #include "server/execution/program.h"
-#include "server/request/given_request.h"
 
 namespace opserve::server {
 
@@ -45,6 +44,9 @@ class KnownPrograms {
   KnownPrograms(const KnownPrograms&) = delete;
   KnownPrograms& operator=(const KnownPrograms&) = delete;
 
+  // Requests with longer headers are never kept.
+  static constexpr size_t kMostHeaderBytes = 2048;
+
   // That of an equal message. Null: there is none.
   std::shared_ptr<const Known> Find(absl::string_view header,
                                     absl::Span<const codec::Payload> payloads) {
@@ -61,9 +63,8 @@ class KnownPrograms {
 
   // Whether nothing but its header and its payloads' sizes decides about a request's program: no
   // resident tensor, shared memory, or key by which it is repeated. Large ones are not kept either.
-  static bool MayKeep(absl::string_view header, const GivenRequest& asked,
-                      const ProgramCall& bound) {
-    return header.size() <= kMostHeaderBytes && !asked.is_repeatable() &&
+  static bool MayKeep(absl::string_view header, bool is_repeatable, const ProgramCall& bound) {
+    return header.size() <= kMostHeaderBytes && !is_repeatable &&
            bound.program->invocations.size() <= kMostInvocations &&
            bound.program->literals.size() <= kMostHeaderBytes && bound.residents.empty() &&
            bound.kept.empty() && bound.windows.empty();
@@ -82,9 +83,8 @@ class KnownPrograms {
 
  private:
   // A thread looks at all of them for a request that it does not know, which must be cheap beside
-  // binding it. With the limits below they take at most about 1 MiB.
+  // binding it. With these limits they take at most about 1 MiB.
   static constexpr size_t kMostPrograms = 32;
-  static constexpr size_t kMostHeaderBytes = 2048;
   static constexpr size_t kMostInvocations = 16;
 
   static bool HasSizes(const Program& program, absl::Span<const codec::Payload> payloads) {
