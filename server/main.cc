@@ -19,13 +19,13 @@
 #include "server/config/flags.h"
 #include "server/config/flags_help.h"
 #include "server/daemon.h"
-#include "server/device/allocation_replay.h"
+#include "server/device/memory/allocation_replay.h"
 #include "server/diagnosis/pack_trial.h"
 #include "server/diagnosis/self_test.h"
-#include "server/execution/operator_pack.h"
 #include "server/grpc/grpc_log.h"
 #include "server/listeners/grpc_server.h"
 #include "server/observability/log.h"
+#include "server/program/operator_pack.h"
 #include "server/telemetry/service_manager.h"
 
 namespace opserve::server {

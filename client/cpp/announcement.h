@@ -8,7 +8,7 @@
 
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "proto/codec/session_frames.h"
+#include "proto/session/session_frames.h"
 
 namespace opserve {
 

@@ -25,7 +25,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
 #include "opserve/v1/session.pb.h"
-#include "proto/codec/session_frames.h"
+#include "proto/session/session_frames.h"
 
 namespace opserve {
 

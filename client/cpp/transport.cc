@@ -15,7 +15,7 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
-#include "proto/codec/session_frames.h"
+#include "proto/session/session_frames.h"
 #include "proto/status/status_macros.h"
 
 namespace opserve {

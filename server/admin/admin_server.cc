@@ -16,13 +16,13 @@
 #include "grpcpp/server_builder.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/access/audit.h"
-#include "server/access/authenticator.h"
-#include "server/access/connection_gate.h"
-#include "server/access/listener.h"
+#include "server/grpc/authenticator.h"
 #include "server/grpc/compression.h"
 #include "server/grpc/malformed_requests.h"
 #include "server/grpc/status_conversion.h"
+#include "server/identity/audit.h"
+#include "server/net/connection_gate.h"
+#include "server/net/listener.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {

@@ -12,10 +12,10 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
-#include "server/access/connection_acceptor.h"
-#include "server/access/connection_ledger.h"
 #include "server/config/config.h"
-#include "server/scheduling/scheduler.h"
+#include "server/net/connection_acceptor.h"
+#include "server/net/connection_ledger.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

@@ -7,9 +7,9 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "proto/status/status_macros.h"
-#include "server/access/pem.h"
 #include "server/config/read_file.h"
 #include "server/grpc/message_bytes.h"
+#include "server/net/pem.h"
 
 namespace opserve::server {
 namespace {

@@ -25,9 +25,9 @@
 #include "server/config/peer_config.h"
 #include "server/deposit/deposit_metrics.h"
 #include "server/deposit/deposit_stream.h"
-#include "server/execution/prepared_programs.h"
-#include "server/execution/resident_tensors.h"
-#include "server/scheduling/resident_steps.h"
+#include "server/run/prepared_programs.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/resident_steps.h"
 
 namespace opserve::server {
 

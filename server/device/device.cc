@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/device/acl_status.h"
+#include "server/device/acl/acl_status.h"
 #include "server/observability/log.h"
 
 namespace opserve::server {

@@ -10,9 +10,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "server/device/acl_library.h"
+#include "server/device/acl/acl_library.h"
 #include "server/device/device_health.h"
-#include "server/device/memory_pool.h"
+#include "server/device/memory/memory_pool.h"
 
 namespace opserve::server {
 

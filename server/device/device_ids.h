@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/device/acl_library.h"
+#include "server/device/acl/acl_library.h"
 
 namespace opserve::server {
 

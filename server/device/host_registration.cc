@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "server/device/acl_status.h"
+#include "server/device/acl/acl_status.h"
 
 namespace opserve::server {
 namespace {

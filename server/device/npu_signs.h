@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/device/cann_layout.h"
+#include "server/device/acl/cann_layout.h"
 
 namespace opserve::server {
 

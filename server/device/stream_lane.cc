@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
-#include "server/device/acl_status.h"
+#include "server/device/acl/acl_status.h"
 #include "server/observability/line_limiter.h"
 #include "server/observability/log.h"
 

@@ -17,7 +17,7 @@
 #include "server/device/stream_lane.h"
 #include "server/diagnosis/measurements.h"
 #include "server/diagnosis/size_text.h"
-#include "server/execution/golden_values.h"
+#include "server/run/golden_values.h"
 
 namespace opserve::server {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "server/device/acl_library.h"
+#include "server/device/acl/acl_library.h"
 #include "server/diagnosis/report.h"
-#include "server/execution/operator_table.h"
+#include "server/program/operator_table.h"
 
 namespace opserve::server {
 

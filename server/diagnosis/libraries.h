@@ -1,9 +1,9 @@
 // The loaded ACL libraries: their paths and versions, and the functions they lack.
 #pragma once
 
-#include "server/device/acl_library.h"
+#include "server/device/acl/acl_library.h"
 #include "server/diagnosis/report.h"
-#include "server/execution/operator_table.h"
+#include "server/program/operator_table.h"
 
 namespace opserve::server {
 

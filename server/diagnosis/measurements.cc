@@ -6,8 +6,8 @@
 
 #include "absl/time/clock.h"
 #include "proto/status/status_macros.h"
-#include "server/device/acl_status.h"
-#include "server/execution/golden_values.h"
+#include "server/device/acl/acl_status.h"
+#include "server/run/golden_values.h"
 
 namespace opserve::server {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/execution/lane_context.h"
-#include "server/execution/operator_table.h"
+#include "server/program/operator_table.h"
+#include "server/run/lane_context.h"
 
 namespace opserve::server {
 

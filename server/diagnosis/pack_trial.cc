@@ -33,7 +33,7 @@
 #include "server/device/device.h"
 #include "server/device/device_ids.h"
 #include "server/device/stream_lane.h"
-#include "server/execution/golden_values.h"
+#include "server/run/golden_values.h"
 
 namespace opserve::server {
 namespace {

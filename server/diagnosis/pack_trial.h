@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/config/config.h"
-#include "server/execution/operator_pack.h"
+#include "server/program/operator_pack.h"
 
 namespace opserve::server {
 

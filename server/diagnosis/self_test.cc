@@ -13,12 +13,12 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "server/build_commit.h"
-#include "server/device/acl_library.h"
+#include "server/device/acl/acl_library.h"
 #include "server/device/device_ids.h"
 #include "server/diagnosis/devices.h"
 #include "server/diagnosis/libraries.h"
 #include "server/diagnosis/machine.h"
-#include "server/execution/operator_table.h"
+#include "server/program/operator_table.h"
 
 namespace opserve::server {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "server/config/config.h"
 #include "server/diagnosis/report.h"
-#include "server/execution/operator_pack.h"
+#include "server/program/operator_pack.h"
 
 namespace opserve::server {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "server/access/authenticator.h"
+#include "server/grpc/authenticator.h"
 #include "server/grpc/call_counter.h"
 #include "server/grpc/end_alarms.h"
 #include "server/request/request_context.h"

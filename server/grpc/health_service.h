@@ -16,9 +16,9 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health_service.grpc.pb.h"
 #include "grpcpp/completion_queue.h"
-#include "server/access/authenticator.h"
-#include "server/access/connection_ledger.h"
+#include "server/grpc/authenticator.h"
 #include "server/grpc/call_counter.h"
+#include "server/net/connection_ledger.h"
 
 namespace opserve::server {
 

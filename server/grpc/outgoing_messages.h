@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "grpcpp/support/byte_buffer.h"
-#include "proto/codec/session_frames.h"
 #include "proto/codec/slices.h"
+#include "proto/session/session_frames.h"
 
 namespace opserve::server {
 

@@ -17,13 +17,13 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/execution/call_state.h"
 #include "server/grpc/call_context.h"
 #include "server/grpc/completion_event.h"
 #include "server/grpc/given_message.h"
 #include "server/grpc/outgoing_messages.h"
 #include "server/observability/stage_clock.h"
 #include "server/request/request_end.h"
+#include "server/run/call_state.h"
 
 namespace opserve::server {
 

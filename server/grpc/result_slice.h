@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "grpcpp/support/slice.h"
-#include "server/device/pinned_pool.h"
+#include "server/device/memory/pinned_pool.h"
 #include "server/request/result_bytes.h"
 
 namespace opserve::server {

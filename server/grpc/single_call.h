@@ -10,11 +10,11 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/execution/call_state.h"
 #include "server/grpc/call_context.h"
 #include "server/grpc/completion_event.h"
 #include "server/grpc/given_message.h"
 #include "server/request/request_end.h"
+#include "server/run/call_state.h"
 
 namespace opserve::server {
 

@@ -13,7 +13,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_unary_call.h"
 #include "proto/status/status_macros.h"
-#include "server/access/authenticator.h"
+#include "server/grpc/authenticator.h"
 #include "server/grpc/call_counter.h"
 #include "server/grpc/completion_event.h"
 #include "server/grpc/message_bytes.h"

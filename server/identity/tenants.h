@@ -19,7 +19,7 @@
 #include "server/config/tenant_config.h"
 #include "server/identity/token_bucket.h"
 #include "server/observability/request_totals.h"
-#include "server/scheduling/tenant_settings.h"
+#include "server/schedule/policy/tenant_settings.h"
 
 namespace opserve::server {
 

@@ -11,7 +11,7 @@
 #include "inference/grpc_service.pb.h"
 #include "opserve/v1/operator.pb.h"
 #include "proto/codec/payload_message.h"
-#include "server/execution/operator_table.h"
+#include "server/program/operator_table.h"
 #include "server/request/given_request.h"
 #include "server/shared_memory/named_regions.h"
 

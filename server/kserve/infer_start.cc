@@ -13,7 +13,7 @@
 #include "server/kserve/infer_request.h"
 #include "server/kserve/known_inferences.h"
 #include "server/request/request.h"
-#include "server/scheduling/visitor.h"
+#include "server/schedule/lanes/visitor.h"
 
 namespace opserve::server {
 

@@ -8,11 +8,11 @@
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/execution/call_state.h"
 #include "server/kserve/infer_answer.h"
 #include "server/kserve/inference_context.h"
 #include "server/observability/stage_clock.h"
 #include "server/request/request_end.h"
+#include "server/run/call_state.h"
 
 namespace opserve::server {
 

@@ -52,7 +52,7 @@ struct InferenceContext {
   AsyncInferenceService& service;
   CallContext& calls;
   NamedRegions* const named_regions;  // null: regions cannot be registered by name
-  // By visitor (server/scheduling/visitor.h).
+  // By visitor (server/schedule/lanes/visitor.h).
   std::vector<std::unique_ptr<KnownInferences>> known = {};
 };
 

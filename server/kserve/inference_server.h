@@ -6,7 +6,7 @@
 
 #include "server/grpc/unary_call.h"
 #include "server/kserve/inference_context.h"
-#include "server/scheduling/scheduler.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
-#include "server/execution/plan_cache.h"
+#include "server/run/plan_cache.h"
 
 namespace opserve::server {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "inference/model_config.pb.h"
 #include "proto/dtypes/tensor_spec.h"
-#include "server/execution/operator_table.h"
+#include "server/program/operator_table.h"
 
 namespace opserve::server {
 

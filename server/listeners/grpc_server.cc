@@ -11,10 +11,6 @@
 #include "grpcpp/server_builder.h"
 #include "ops/catalog/descriptor_proto.h"
 #include "proto/status/status_macros.h"
-#include "server/access/connection_limits.h"
-#include "server/access/listener.h"
-#include "server/access/socket_functions.h"
-#include "server/execution/random_bytes.h"
 #include "server/grpc/compression.h"
 #include "server/grpc/poll_probe.h"
 #include "server/grpc/unknown_method_call.h"
@@ -23,7 +19,11 @@
 #include "server/native/execute_stream_call.h"
 #include "server/native/program_calls.h"
 #include "server/native/upload_call.h"
-#include "server/scheduling/visitor.h"
+#include "server/net/connection_limits.h"
+#include "server/net/listener.h"
+#include "server/net/socket_functions.h"
+#include "server/program/random_bytes.h"
+#include "server/schedule/lanes/visitor.h"
 #include "server/session/session_call.h"
 
 namespace opserve::server {

@@ -1,6 +1,6 @@
 #include "server/native/chunk_writer.h"
 
-#include "server/execution/tensor_transfer.h"
+#include "server/run/tensor_transfer.h"
 
 namespace opserve::server {
 

@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "proto/codec/payload_message.h"
-#include "server/execution/call_state.h"
-#include "server/execution/resident_tensor.h"
 #include "server/observability/request_metrics.h"
-#include "server/scheduling/device_service.h"
-#include "server/scheduling/transfer_task.h"
+#include "server/program/resident_tensor.h"
+#include "server/run/call_state.h"
+#include "server/schedule/lanes/device_service.h"
+#include "server/schedule/lanes/transfer_task.h"
 
 namespace opserve::server {
 

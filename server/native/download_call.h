@@ -12,10 +12,10 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/execution/resident_tensors.h"
-#include "server/execution/tensor_transfer.h"
 #include "server/native/tensor_service.h"
 #include "server/native/transfer_call.h"
+#include "server/run/resident_tensors.h"
+#include "server/run/tensor_transfer.h"
 
 namespace opserve::server {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "server/execution/plan_cache.h"
 #include "server/native/native_request.h"
 #include "server/native/result_message.h"
+#include "server/run/plan_cache.h"
 
 namespace opserve::server {
 

@@ -8,7 +8,7 @@
 #include "server/grpc/call_context.h"
 #include "server/grpc/given_message.h"
 #include "server/native/known_requests.h"
-#include "server/scheduling/visitor.h"
+#include "server/schedule/lanes/visitor.h"
 
 namespace opserve::server {
 
@@ -25,7 +25,7 @@ using AsyncOperatorService = GivingService<v1::OperatorService::WithRawMethod_Li
 // All pointers outlive the calls.
 struct NativeContext : CallContext {
   AsyncOperatorService* service = nullptr;
-  // By visitor (server/scheduling/visitor.h).
+  // By visitor (server/schedule/lanes/visitor.h).
   std::vector<std::unique_ptr<KnownRequests>> known_requests;
 
   // Those of the calling thread, if it is a polling one.

@@ -5,12 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "opserve/v1/operator_service.pb.h"
-#include "server/execution/bind_program.h"
-#include "server/execution/operator_table.h"
-#include "server/execution/prepared_program.h"
-#include "server/execution/program_limits.h"
-#include "server/execution/program_request.h"
+#include "server/program/bind_program.h"
+#include "server/program/operator_table.h"
+#include "server/program/program_limits.h"
+#include "server/program/program_request.h"
 #include "server/request/given_request.h"
+#include "server/run/prepared_program.h"
 
 namespace opserve::server {
 

@@ -11,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/status/status_macros.h"
-#include "server/execution/prepared_programs.h"
 #include "server/native/native_request.h"
 #include "server/native/result_message.h"
 #include "server/native/tensor_service.h"
 #include "server/request/admission.h"
 #include "server/request/refusal.h"
 #include "server/request/request_digest.h"
+#include "server/run/prepared_programs.h"
 
 namespace opserve::server {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "opserve/v1/operator_service.pb.h"
-#include "server/execution/program.h"
+#include "server/program/program.h"
 
 namespace opserve::server {
 

@@ -13,12 +13,12 @@
 #include "google/protobuf/timestamp.pb.h"
 #include "opserve/v1/tensor_service.grpc.pb.h"
 #include "proto/dtypes/tensor_spec.h"
-#include "server/access/authenticator.h"
-#include "server/execution/resident_tensors.h"
+#include "server/grpc/authenticator.h"
 #include "server/grpc/call_counter.h"
 #include "server/native/transfer_metrics.h"
 #include "server/observability/request_metrics.h"
-#include "server/scheduling/scheduler.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

@@ -12,11 +12,11 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
-#include "server/execution/call_state.h"
 #include "server/grpc/awaited_step.h"
 #include "server/grpc/completion_event.h"
 #include "server/native/tensor_service.h"
-#include "server/scheduling/transfer_task.h"
+#include "server/run/call_state.h"
+#include "server/schedule/lanes/transfer_task.h"
 
 namespace opserve::server {
 

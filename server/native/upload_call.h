@@ -11,11 +11,11 @@
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/codec/payload_message.h"
-#include "server/execution/resident_tensors.h"
 #include "server/grpc/pace_watch.h"
 #include "server/native/chunk_writer.h"
 #include "server/native/tensor_service.h"
 #include "server/native/transfer_call.h"
+#include "server/run/resident_tensors.h"
 
 namespace opserve::server {
 

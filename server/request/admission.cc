@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/execution/bind_program.h"
+#include "server/program/bind_program.h"
 #include "server/request/refusal.h"
 
 namespace opserve::server {

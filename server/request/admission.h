@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "server/execution/program.h"
-#include "server/execution/resident_tensor.h"
+#include "server/program/program.h"
+#include "server/program/resident_tensor.h"
 #include "server/request/request_context.h"
 #include "server/request/request_input.h"
 

@@ -7,10 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "server/execution/early_claim.h"
 #include "server/request/idempotency_cache.h"
 #include "server/request/request.h"
 #include "server/request/request_digest.h"
+#include "server/run/early_claim.h"
 
 namespace opserve::server {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/execution/program_request.h"
-#include "server/scheduling/fair_queue.h"
+#include "server/program/program_request.h"
+#include "server/schedule/policy/fair_queue.h"
 
 namespace opserve::server {
 

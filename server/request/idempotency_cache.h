@@ -35,11 +35,11 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/execution/call_state.h"
 #include "server/observability/tenant_amounts.h"
 #include "server/request/given_request.h"
 #include "server/request/request_digest.h"
 #include "server/request/request_end.h"
+#include "server/run/call_state.h"
 
 namespace opserve::server {
 

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "proto/codec/payloads.h"
-#include "server/execution/program.h"
+#include "server/program/program.h"
 
 namespace opserve::server {
 

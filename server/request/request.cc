@@ -13,8 +13,8 @@
 #include "server/request/keyed_caller.h"
 #include "server/request/request_details.h"
 #include "server/request/request_digest.h"
-#include "server/scheduling/retry_pushback.h"
-#include "server/scheduling/run_costs.h"
+#include "server/schedule/lanes/run_costs.h"
+#include "server/schedule/policy/retry_pushback.h"
 
 namespace opserve::server {
 namespace {

@@ -12,16 +12,16 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "proto/codec/payloads.h"
-#include "server/execution/early_claim.h"
-#include "server/execution/program.h"
-#include "server/execution/program_runner.h"
-#include "server/execution/tensor_claims.h"
+#include "server/program/program.h"
 #include "server/request/idempotency_cache.h"
 #include "server/request/request_context.h"
 #include "server/request/request_end.h"
 #include "server/request/request_input.h"
 #include "server/request/tensor_effects.h"
-#include "server/scheduling/lane_task.h"
+#include "server/run/early_claim.h"
+#include "server/run/program_runner.h"
+#include "server/run/tensor_claims.h"
+#include "server/schedule/lanes/lane_task.h"
 
 namespace opserve::server {
 

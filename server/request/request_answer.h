@@ -10,11 +10,11 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "proto/dtypes/tensor_spec.h"
-#include "server/execution/program.h"
-#include "server/execution/program_runner.h"
 #include "server/observability/stage_clock.h"
 #include "server/observability/trace_context.h"
+#include "server/program/program.h"
 #include "server/request/result_bytes.h"
+#include "server/run/program_runner.h"
 
 namespace opserve::server {
 

@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <string>
 
-#include "server/execution/operator_table.h"
-#include "server/execution/prepared_programs.h"
-#include "server/execution/program_limits.h"
-#include "server/execution/resident_tensors.h"
 #include "server/observability/operator_statistics.h"
 #include "server/observability/request_log.h"
 #include "server/observability/request_metrics.h"
-#include "server/scheduling/scheduler.h"
-#include "server/scheduling/shadow_checks.h"
+#include "server/program/operator_table.h"
+#include "server/program/program_limits.h"
+#include "server/run/prepared_programs.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
+#include "server/schedule/lanes/shadow_checks.h"
 #include "server/shared_memory/shared_regions.h"
 
 namespace opserve::server {

@@ -3,7 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/device/pool_outcome.h"
+#include "server/device/memory/pool_outcome.h"
 
 namespace opserve::server {
 namespace {

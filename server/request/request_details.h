@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/execution/program.h"
-#include "server/execution/program_runner.h"
 #include "server/observability/request_log.h"
+#include "server/program/program.h"
+#include "server/run/program_runner.h"
 
 namespace opserve::server {
 

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "proto/codec/payloads.h"
-#include "server/execution/call_state.h"
-#include "server/execution/program.h"
 #include "server/identity/tenants.h"
 #include "server/observability/stage_clock.h"
 #include "server/observability/trace_context.h"
+#include "server/program/program.h"
 #include "server/request/given_request.h"
 #include "server/request/held_limit.h"
+#include "server/run/call_state.h"
 #include "server/shared_memory/shared_region.h"
 
 namespace opserve::server {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "server/device/pinned_pool.h"
+#include "server/device/memory/pinned_pool.h"
 
 namespace opserve::server {
 

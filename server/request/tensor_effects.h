@@ -6,10 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/execution/program.h"
-#include "server/execution/resident_tensors.h"
+#include "server/program/program.h"
 #include "server/request/request_answer.h"
-#include "server/scheduling/scheduler.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

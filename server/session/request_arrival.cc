@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/scheduling/transfer_task.h"
+#include "server/schedule/lanes/transfer_task.h"
 
 namespace opserve::server {
 namespace {

@@ -10,10 +10,10 @@
 #include "proto/codec/payload_message.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/execution/tensor_transfer.h"
 #include "server/grpc/result_slice.h"
 #include "server/observability/stage_clock.h"
-#include "server/scheduling/transfer_task.h"
+#include "server/run/tensor_transfer.h"
+#include "server/schedule/lanes/transfer_task.h"
 
 namespace opserve::server {
 namespace {

@@ -14,11 +14,11 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/slice.h"
 #include "proto/codec/slices.h"
-#include "server/execution/call_state.h"
-#include "server/execution/held_results.h"
 #include "server/grpc/awaited_step.h"
 #include "server/grpc/completion_event.h"
 #include "server/request/request_end.h"
+#include "server/run/call_state.h"
+#include "server/run/held_results.h"
 #include "server/session/session_context.h"
 
 namespace opserve::server {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "proto/codec/session_frames.h"
+#include "proto/session/session_frames.h"
 #include "server/grpc/request_stream.h"
 #include "server/native/native_answer.h"
 #include "server/request/held_limit.h"

@@ -14,8 +14,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/time/clock.h"
 #include "proto/status/status_macros.h"
-#include "server/access/connection_limits.h"
-#include "server/access/peer_name.h"
+#include "server/net/connection_limits.h"
+#include "server/net/peer_name.h"
 
 namespace opserve::server {
 namespace {

@@ -9,11 +9,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/access/connection_slots.h"
-#include "server/access/file_descriptor.h"
-#include "server/access/listener.h"
-#include "server/access/spare_descriptor.h"
 #include "server/config/config.h"
+#include "server/net/connection_slots.h"
+#include "server/net/file_descriptor.h"
+#include "server/net/listener.h"
+#include "server/net/spare_descriptor.h"
 #include "server/shm/shared_memory_session.h"
 
 namespace opserve::server {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
 #include "proto/status/status_macros.h"
-#include "server/access/audit.h"
 #include "server/grpc/status_conversion.h"
+#include "server/identity/audit.h"
 
 namespace opserve::server {
 namespace {

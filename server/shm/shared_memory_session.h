@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "opserve/v1/shared_memory.pb.h"
-#include "server/access/file_descriptor.h"
 #include "server/identity/tenants.h"
+#include "server/net/file_descriptor.h"
 #include "server/observability/request_metrics.h"
 #include "server/shared_memory/shared_regions.h"
 

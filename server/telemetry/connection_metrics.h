@@ -7,9 +7,9 @@
 
 #include "absl/types/span.h"
 #include "prometheus/metric_family.h"
-#include "server/access/connection_counters.h"
-#include "server/access/connection_ledger.h"
 #include "server/grpc/health_service.h"
+#include "server/net/connection_counters.h"
+#include "server/net/connection_ledger.h"
 
 namespace opserve::server {
 

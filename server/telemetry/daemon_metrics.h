@@ -8,8 +8,8 @@
 
 #include "absl/time/time.h"
 #include "prometheus/metric_family.h"
-#include "server/device/acl_library.h"
-#include "server/observability/status_history.h"
+#include "server/device/acl/acl_library.h"
+#include "server/telemetry/status_page/status_history.h"
 
 namespace opserve::server {
 

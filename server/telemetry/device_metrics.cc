@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/device/pool_outcome.h"
+#include "server/device/memory/pool_outcome.h"
 #include "server/observability/metrics.h"
 
 namespace opserve::server {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "prometheus/metric_family.h"
-#include "server/device/pinned_pool.h"
-#include "server/execution/operator_table.h"
-#include "server/scheduling/scheduler.h"
+#include "server/device/memory/pinned_pool.h"
+#include "server/program/operator_table.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

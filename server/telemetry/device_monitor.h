@@ -7,11 +7,11 @@
 #include "absl/synchronization/notification.h"
 #include "opserve/v1/operator_service.pb.h"
 #include "prometheus/metric_family.h"
-#include "server/device/pinned_pool.h"
-#include "server/execution/operator_table.h"
-#include "server/execution/prepared_programs.h"
-#include "server/execution/resident_tensors.h"
-#include "server/scheduling/scheduler.h"
+#include "server/device/memory/pinned_pool.h"
+#include "server/program/operator_table.h"
+#include "server/run/prepared_programs.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

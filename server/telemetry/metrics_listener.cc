@@ -5,7 +5,7 @@
 #include "prometheus/text_serializer.h"
 #include "proto/status/status_macros.h"
 #include "server/observability/log.h"
-#include "server/observability/status_page/status_page.h"
+#include "server/telemetry/status_page/status_page.h"
 
 namespace opserve::server {
 namespace {

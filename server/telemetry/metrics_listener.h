@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "prometheus/metric_family.h"
-#include "server/access/http_listener.h"
 #include "server/config/listen_address.h"
+#include "server/telemetry/http/http_listener.h"
 
 namespace opserve::server {
 

@@ -6,9 +6,9 @@
 
 #include "absl/types/span.h"
 #include "prometheus/metric_family.h"
-#include "server/device/pinned_pool.h"
+#include "server/device/memory/pinned_pool.h"
 #include "server/identity/tenants.h"
-#include "server/scheduling/scheduler.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

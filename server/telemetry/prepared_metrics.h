@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "prometheus/metric_family.h"
-#include "server/execution/prepared_programs.h"
 #include "server/native/known_requests.h"
+#include "server/run/prepared_programs.h"
 
 namespace opserve::server {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "prometheus/metric_family.h"
-#include "server/execution/resident_tensors.h"
-#include "server/scheduling/resident_mover.h"
-#include "server/scheduling/scheduler.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/resident_mover.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 

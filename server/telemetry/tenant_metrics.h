@@ -6,7 +6,7 @@
 #include "prometheus/metric_family.h"
 #include "server/observability/tenant_series.h"
 #include "server/request/idempotency_cache.h"
-#include "server/scheduling/scheduler.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "server/shared_memory/shared_memory_quota.h"
 
 namespace opserve::server {

@@ -10,7 +10,7 @@
 #include "proto/codec/header_arena.h"
 #include "proto/codec/payload_message.h"
 #include "server/device/device.h"
-#include "server/device/pinned_pool.h"
+#include "server/device/memory/pinned_pool.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {

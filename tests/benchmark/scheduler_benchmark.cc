@@ -6,7 +6,7 @@
 #include <random>
 
 #include "benchmark/benchmark.h"
-#include "server/scheduling/dispatch_queue.h"
+#include "server/schedule/policy/dispatch_queue.h"
 
 namespace opserve::server {
 namespace {

@@ -7,7 +7,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.argv.pop()
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "server/observability/status_page"))
+sys.path.insert(0, str(ROOT / "server/telemetry/status_page"))
 
 import assemble
 from browser import Browser

@@ -24,7 +24,7 @@ import numpy
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/integration"))
-sys.path.insert(0, str(ROOT / "server/observability/status_page"))
+sys.path.insert(0, str(ROOT / "server/telemetry/status_page"))
 
 from await_true import await_true
 from process_test import BUILD, Daemon, OPSERVE

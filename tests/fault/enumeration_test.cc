@@ -33,7 +33,7 @@ std::vector<std::string> Functions() {
   std::vector<std::string> functions = {
 #define OPSERVE_ACL_CORE(function) #function,
 #define OPSERVE_ACL_OPTIONAL OPSERVE_ACL_CORE
-#include "server/device/acl_functions.inc"
+#include "server/device/acl/acl_functions.inc"
 #undef OPSERVE_ACL_OPTIONAL
 #undef OPSERVE_ACL_CORE
   };

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "server/device/acl_status.h"
+#include "server/device/acl/acl_status.h"
 #include "tests/await.h"
 #include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"

@@ -23,7 +23,7 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "opserve/v1/operator_service.grpc.pb.h"
-#include "server/access/file_descriptor.h"
+#include "server/net/file_descriptor.h"
 #include "tests/await.h"
 #include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"

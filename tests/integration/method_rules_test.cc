@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 #include "opserve/v1/admin_service.pb.h"
 #include "opserve/v1/tensor_service.pb.h"
-#include "server/access/method_rules.h"
+#include "server/identity/method_rules.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 
@@ -115,7 +115,7 @@ TEST(MethodRulesTest, EveryMethodOfEveryListenerHasARule) {
     for (const std::string& service : *services) {
       for (const std::string& method : MethodsOf(service)) {
         EXPECT_TRUE(AccessTo(absl::StrCat("/", service, "/", method)).has_value())
-            << service << "/" << method << " has no rule in server/access/method_rules.cc";
+            << service << "/" << method << " has no rule in server/identity/method_rules.cc";
       }
     }
   }

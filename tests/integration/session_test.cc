@@ -384,7 +384,8 @@ TEST_F(SessionTest, ASessionGoesAwayBeforeItsConnectionsAgeEndsIt) {
   EXPECT_TRUE(IsAllOnes(answer));
   session.SendNoMore();
   EXPECT_EQ(session.Receive().kind, 0);
-  EXPECT_TRUE(session.Finish().ok());
+  const grpc::Status end = session.Finish();
+  EXPECT_TRUE(end.ok()) << end.error_code() << ": " << end.error_message();
   EXPECT_EQ(Launches(), 1);
 }
 

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "opserve/v1/shared_memory.pb.h"
 #include "opserve/v1/tensor.pb.h"
-#include "server/access/file_descriptor.h"
+#include "server/net/file_descriptor.h"
 #include "tests/unit/server/shared_files.h"
 
 namespace opserve::server {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "server/access/file_descriptor.h"
+#include "server/net/file_descriptor.h"
 
 namespace opserve {
 

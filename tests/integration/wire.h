@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/access/file_descriptor.h"
+#include "server/net/file_descriptor.h"
 
 namespace opserve {
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/status_macros.h"
-#include "server/scheduling/default_zones.h"
-#include "server/scheduling/placement.h"
+#include "server/schedule/policy/default_zones.h"
+#include "server/schedule/policy/placement.h"
 #include "tests/simulation/simulated_acl.h"
 #include "tests/simulation/simulated_task.h"
 

@@ -19,10 +19,10 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/device/memory_pool.h"
-#include "server/execution/resident_tensors.h"
-#include "server/scheduling/cost_model.h"
-#include "server/scheduling/device_queue.h"
+#include "server/device/memory/memory_pool.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/device_queue.h"
+#include "server/schedule/policy/cost_model.h"
 #include "tests/simulation/scenario.h"
 
 namespace opserve::simulation {

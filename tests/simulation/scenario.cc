@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "server/scheduling/cost_model.h"
+#include "server/schedule/policy/cost_model.h"
 
 namespace opserve::simulation {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/scheduling/memory_zones.h"
+#include "server/schedule/policy/memory_zones.h"
 
 namespace opserve::simulation {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "server/device/acl_library.h"
+#include "server/device/acl/acl_library.h"
 
 namespace opserve::simulation {
 

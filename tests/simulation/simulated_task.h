@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "server/scheduling/lane_task.h"
+#include "server/schedule/lanes/lane_task.h"
 
 namespace opserve::simulation {
 

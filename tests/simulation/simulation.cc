@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/status/error.h"
-#include "server/scheduling/placement.h"
+#include "server/schedule/policy/placement.h"
 #include "tests/simulation/simulated_device.h"
 
 namespace opserve::simulation {

@@ -22,11 +22,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/device/device_health.h"
-#include "server/device/memory_pool.h"
+#include "server/device/memory/memory_pool.h"
 #include "server/identity/tenants.h"
-#include "server/scheduling/cost_model.h"
-#include "server/scheduling/device_queue.h"
-#include "server/scheduling/supervision.h"
+#include "server/schedule/lanes/device_queue.h"
+#include "server/schedule/lanes/supervision.h"
+#include "server/schedule/policy/cost_model.h"
 #include "tests/simulation/scenario.h"
 
 namespace opserve::simulation {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/access/pem.h"
-#include "server/access/revocations.h"
+#include "server/net/pem.h"
+#include "server/net/revocations.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 

@@ -3,13 +3,13 @@
 //
 // Input: a byte that chooses what is read, one for the size of the pieces, one for how much time
 // and service lie between them, the bytes (of HTTP/2 behind the preface).
-#include "server/access/http2_inspector.h"
+#include "server/net/http2_inspector.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/access/client_hello.h"
+#include "server/net/client_hello.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 

@@ -10,9 +10,9 @@
 #include "proto/status/error.h"
 #include "server/device/device.h"
 #include "server/device/stream_lane.h"
-#include "server/execution/plan_cache.h"
-#include "server/execution/program.h"
-#include "server/execution/program_runner.h"
+#include "server/program/program.h"
+#include "server/run/plan_cache.h"
+#include "server/run/program_runner.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/unit/server/acl_environment.h"
 

@@ -4,7 +4,7 @@
 //
 // Input: a byte that says whether the field around the frames is the input's (odd) or right, a byte
 // for the count of sizes, so many sizes of gRPC's slices (0: without bytes), the message.
-#include "proto/codec/session_frames.h"
+#include "proto/session/session_frames.h"
 
 #include <optional>
 #include <string>

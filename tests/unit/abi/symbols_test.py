@@ -72,7 +72,7 @@ class DaemonTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        table = (ROOT / "server/device/acl_functions.inc").read_text(encoding="utf-8")
+        table = (ROOT / "server/device/acl/acl_functions.inc").read_text(encoding="utf-8")
         cls.resolved = {name: kind.lower() for kind, name in re.findall(
             r"^OPSERVE_ACL_(CORE|OPTIONAL)\((\w+)\)$", table, re.M)}
         cls.stages = set().union(*OPERATORS.values())

@@ -1,4 +1,4 @@
-#include "proto/codec/session_frames.h"
+#include "proto/session/session_frames.h"
 
 #include <algorithm>
 #include <fstream>

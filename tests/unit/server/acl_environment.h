@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "opserve/host_cann.h"
-#include "server/device/acl_library.h"
+#include "server/device/acl/acl_library.h"
 
 namespace opserve::server {
 

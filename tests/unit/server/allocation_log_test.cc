@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/device/allocation_log.h"
-#include "server/device/allocation_replay.h"
+#include "server/device/memory/allocation_log.h"
+#include "server/device/memory/allocation_replay.h"
 #include "tests/seed.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 

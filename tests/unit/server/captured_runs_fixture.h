@@ -8,9 +8,9 @@
 
 #include "gmock/gmock.h"
 #include "proto/status/error.h"
-#include "server/execution/captured_runs.h"
-#include "server/execution/prepared_program.h"
 #include "server/native/native_request.h"
+#include "server/run/captured_runs.h"
+#include "server/run/prepared_program.h"
 #include "tests/adding_program.h"
 #include "tests/unit/server/lane_fixture.h"
 namespace opserve::server {

@@ -1,5 +1,5 @@
 // Captured runs on one lane: what is replayed, what is captured anew, and what ends a capture.
-#include "server/execution/captured_runs.h"
+#include "server/run/captured_runs.h"
 
 #include <algorithm>
 #include <functional>

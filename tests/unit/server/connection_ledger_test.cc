@@ -1,4 +1,4 @@
-#include "server/access/connection_ledger.h"
+#include "server/net/connection_ledger.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/access/socket_table.h"
+#include "server/net/socket_table.h"
 #include "tests/integration/http2_frames.h"
 
 namespace opserve::server {

@@ -1,4 +1,4 @@
-#include "server/access/connection_pacer.h"
+#include "server/net/connection_pacer.h"
 
 #include <string>
 #include <vector>

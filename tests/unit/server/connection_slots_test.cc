@@ -1,4 +1,4 @@
-#include "server/access/connection_slots.h"
+#include "server/net/connection_slots.h"
 
 #include <array>
 #include <map>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/access/connection_limits.h"
+#include "server/net/connection_limits.h"
 
 namespace opserve::server {
 namespace {

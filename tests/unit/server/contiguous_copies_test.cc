@@ -1,4 +1,4 @@
-#include "server/execution/contiguous_copies.h"
+#include "server/program/contiguous_copies.h"
 
 #include <memory>
 #include <string>
@@ -7,10 +7,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/execution/bind_program.h"
-#include "server/execution/captured_runs.h"
-#include "server/execution/prepared_program.h"
 #include "server/native/native_request.h"
+#include "server/program/bind_program.h"
+#include "server/run/captured_runs.h"
+#include "server/run/prepared_program.h"
 #include "tests/unit/server/error_detail.h"
 #include "tests/unit/server/laid_out_operators.h"
 #include "tests/unit/server/lane_fixture.h"

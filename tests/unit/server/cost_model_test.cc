@@ -1,4 +1,4 @@
-#include "server/scheduling/cost_model.h"
+#include "server/schedule/policy/cost_model.h"
 
 #include <thread>
 #include <vector>

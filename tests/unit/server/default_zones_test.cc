@@ -1,13 +1,13 @@
 // What the weights give tenants for which the configuration sets no zones.
 
-#include "server/scheduling/default_zones.h"
+#include "server/schedule/policy/default_zones.h"
 
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
-#include "server/scheduling/resident_shares.h"
+#include "server/schedule/policy/resident_shares.h"
 #include "tests/seed.h"
 
 namespace opserve::server {

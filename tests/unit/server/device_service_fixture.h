@@ -12,7 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/scheduling/scheduler.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {

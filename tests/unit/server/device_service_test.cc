@@ -1,4 +1,4 @@
-#include "server/scheduling/device_service.h"
+#include "server/schedule/lanes/device_service.h"
 
 #include <algorithm>
 #include <functional>
@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
-#include "server/scheduling/scheduler.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/unit/server/device_service_fixture.h"
 #include "tests/unit/server/error_detail.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/device/cann_layout.h"
+#include "server/device/acl/cann_layout.h"
 #include "server/device/npu_signs.h"
 #include "server/diagnosis/machine.h"
 #include "server/diagnosis/report.h"

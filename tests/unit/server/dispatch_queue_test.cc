@@ -1,6 +1,6 @@
 // What the fair queue and the memory zones do together.
 
-#include "server/scheduling/dispatch_queue.h"
+#include "server/schedule/policy/dispatch_queue.h"
 
 #include <cstddef>
 #include <memory>

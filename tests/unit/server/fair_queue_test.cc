@@ -1,6 +1,6 @@
 // Order inside a tenant, bounds, refusals, removal and expiry.
 
-#include "server/scheduling/fair_queue.h"
+#include "server/schedule/policy/fair_queue.h"
 
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/scheduling/retry_pushback.h"
+#include "server/schedule/policy/retry_pushback.h"
 #include "tests/seed.h"
 #include "tests/unit/server/error_detail.h"
 #include "tests/unit/server/named_task.h"

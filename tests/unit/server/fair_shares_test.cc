@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/scheduling/fair_queue.h"
+#include "server/schedule/policy/fair_queue.h"
 #include "tests/unit/server/named_task.h"
 
 namespace opserve::server {

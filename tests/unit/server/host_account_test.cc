@@ -1,6 +1,6 @@
 // Host memory of prepared programs and of all that their runs leave behind: counted, limited, given
 // back, and about as much as the process really holds.
-#include "server/execution/host_account.h"
+#include "server/program/host_account.h"
 
 #include <atomic>
 #include <memory>
@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
-#include "server/execution/captured_runs.h"
-#include "server/execution/prepared_programs.h"
 #include "server/native/native_request.h"
+#include "server/run/captured_runs.h"
+#include "server/run/prepared_programs.h"
 #include "tests/process_memory.h"
 #include "tests/unit/server/lane_fixture.h"
 

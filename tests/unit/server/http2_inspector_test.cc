@@ -1,4 +1,4 @@
-#include "server/access/http2_inspector.h"
+#include "server/net/http2_inspector.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/access/client_hello.h"
+#include "server/net/client_hello.h"
 #include "tests/integration/http2_frames.h"
 
 namespace opserve::server {

@@ -1,4 +1,4 @@
-#include "server/access/http_request.h"
+#include "server/telemetry/http/http_request.h"
 
 #include <optional>
 #include <string>

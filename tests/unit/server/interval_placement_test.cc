@@ -1,4 +1,4 @@
-#include "server/execution/interval_placement.h"
+#include "server/program/interval_placement.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "server/execution/bind_program.h"
 #include "server/native/native_request.h"
+#include "server/program/bind_program.h"
 #include "tests/unit/server/test_operators.h"
 
 namespace opserve::server {

@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 #include "ops/catalog/description_text.h"
 #include "opserve/v1/operator_service.pb.h"
-#include "server/execution/operator_table.h"
-#include "server/execution/resident_tensor.h"
+#include "server/program/operator_table.h"
+#include "server/program/resident_tensor.h"
 
 namespace opserve::server {
 

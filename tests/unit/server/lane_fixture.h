@@ -9,10 +9,10 @@
 #include "gtest/gtest.h"
 #include "server/device/device.h"
 #include "server/device/stream_lane.h"
-#include "server/execution/golden_values.h"
-#include "server/execution/plan_cache.h"
-#include "server/execution/program_runner.h"
-#include "server/execution/tensor_view.h"
+#include "server/program/tensor_view.h"
+#include "server/run/golden_values.h"
+#include "server/run/plan_cache.h"
+#include "server/run/program_runner.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "server/device/memory_guard.h"
+#include "server/device/memory/memory_guard.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
 namespace opserve::server {

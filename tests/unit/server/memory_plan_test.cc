@@ -1,10 +1,10 @@
-#include "server/execution/memory_plan.h"
+#include "server/program/memory_plan.h"
 
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/execution/program.h"
+#include "server/program/program.h"
 #include "tests/seed.h"
 
 namespace opserve::server {

@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/device/memory_pool.h"
+#include "server/device/memory/memory_pool.h"
 #include "tests/await.h"
 #include "tests/bytes.h"
 #include "tests/unit/server/acl_environment.h"
@@ -54,7 +54,7 @@ inline uint64_t NumAclCalls() {
   uint64_t sum = 0;
 #define OPSERVE_ACL_CORE(function) sum += calls(#function);
 #define OPSERVE_ACL_OPTIONAL OPSERVE_ACL_CORE
-#include "server/device/acl_functions.inc"
+#include "server/device/acl/acl_functions.inc"
 #undef OPSERVE_ACL_OPTIONAL
 #undef OPSERVE_ACL_CORE
   return sum;

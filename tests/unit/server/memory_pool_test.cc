@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "proto/status/error.h"
-#include "server/device/size_class.h"
+#include "server/device/memory/size_class.h"
 #include "tests/unit/server/memory_pool_fixture.h"
 
 namespace opserve::server {

@@ -1,4 +1,4 @@
-#include "server/scheduling/memory_zones.h"
+#include "server/schedule/policy/memory_zones.h"
 
 #include "gtest/gtest.h"
 

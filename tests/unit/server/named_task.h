@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "server/scheduling/fair_queue.h"
+#include "server/schedule/policy/fair_queue.h"
 
 namespace opserve::server {
 

@@ -1,11 +1,11 @@
-#include "server/device/pinned_pool.h"
+#include "server/device/memory/pinned_pool.h"
 
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "server/device/size_class.h"
+#include "server/device/memory/size_class.h"
 #include "tests/bytes.h"
 #include "tests/unit/server/acl_environment.h"
 

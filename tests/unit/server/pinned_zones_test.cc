@@ -1,6 +1,6 @@
 // The page-locked memory that several queues share.
 
-#include "server/scheduling/pinned_zones.h"
+#include "server/schedule/policy/pinned_zones.h"
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
-#include "server/scheduling/dispatch_queue.h"
+#include "server/schedule/policy/dispatch_queue.h"
 #include "tests/unit/server/named_task.h"
 
 namespace opserve::server {

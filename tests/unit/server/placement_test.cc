@@ -1,6 +1,6 @@
 // The choice of a device for a task that can run on any of them.
 
-#include "server/scheduling/placement.h"
+#include "server/schedule/policy/placement.h"
 
 #include "gtest/gtest.h"
 

@@ -1,11 +1,11 @@
-#include "server/execution/plan_cache.h"
+#include "server/run/plan_cache.h"
 
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/execution/tensor_view.h"
+#include "server/program/tensor_view.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {

@@ -1,5 +1,5 @@
 // Programs that are bound once: what a call must bring, and what it may change.
-#include "server/execution/prepared_program.h"
+#include "server/run/prepared_program.h"
 #include "server/native/native_request.h"
 
 #include <malloc.h>

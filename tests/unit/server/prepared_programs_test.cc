@@ -1,6 +1,6 @@
 // Handles of prepared programs: leases, sharing, whose they are, which go when there are too many,
 // and which leave for another daemon or come from one. Time is what the tests say it is.
-#include "server/execution/prepared_programs.h"
+#include "server/run/prepared_programs.h"
 #include "server/native/native_request.h"
 
 #include <string>

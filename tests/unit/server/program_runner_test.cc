@@ -1,4 +1,4 @@
-#include "server/execution/program_runner.h"
+#include "server/run/program_runner.h"
 
 #include <thread>
 

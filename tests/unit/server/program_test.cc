@@ -1,5 +1,5 @@
-#include "server/execution/bind_program.h"
 #include "server/native/native_request.h"
+#include "server/program/bind_program.h"
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,6 @@
 // The registry of resident tensors: quotas, leases, who may use a handle, restarts and resets. Time
 // is what the tests say it is.
-#include "server/execution/resident_tensors.h"
+#include "server/run/resident_tensors.h"
 
 #include <algorithm>
 #include <map>

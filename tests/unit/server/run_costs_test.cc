@@ -1,5 +1,5 @@
 // What a run is estimated to cost, where it is waited for in between, and what its run teaches.
-#include "server/scheduling/run_costs.h"
+#include "server/schedule/lanes/run_costs.h"
 
 #include <memory>
 #include <string>
@@ -8,10 +8,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/execution/bind_program.h"
-#include "server/execution/contiguous_copies.h"
 #include "server/native/native_request.h"
-#include "server/scheduling/cost_model.h"
+#include "server/program/bind_program.h"
+#include "server/program/contiguous_copies.h"
+#include "server/schedule/policy/cost_model.h"
 #include "tests/unit/server/laid_out_operators.h"
 #include "tests/unit/server/lane_fixture.h"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "server/access/file_descriptor.h"
+#include "server/net/file_descriptor.h"
 
 namespace opserve::server {
 

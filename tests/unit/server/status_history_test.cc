@@ -1,4 +1,4 @@
-#include "server/observability/status_history.h"
+#include "server/telemetry/status_page/status_history.h"
 
 #include <string>
 #include <vector>

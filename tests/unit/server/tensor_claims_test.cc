@@ -1,4 +1,4 @@
-#include "server/execution/tensor_claims.h"
+#include "server/run/tensor_claims.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/execution/early_claim.h"
+#include "server/run/early_claim.h"
 #include "tests/seed.h"
 
 namespace opserve::server {

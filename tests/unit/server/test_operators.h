@@ -1,7 +1,7 @@
 // The catalogue with the functions of the host CANN, loaded once for all tests of a program.
 #pragma once
 
-#include "server/execution/operator_table.h"
+#include "server/program/operator_table.h"
 #include "tests/unit/server/acl_environment.h"
 
 namespace opserve::server {

@@ -1,4 +1,4 @@
-#include "server/scheduling/visitor.h"
+#include "server/schedule/lanes/visitor.h"
 
 #include <thread>
 

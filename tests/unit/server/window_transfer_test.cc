@@ -1,4 +1,4 @@
-#include "server/execution/window_transfer.h"
+#include "server/run/window_transfer.h"
 
 #include <sys/stat.h>
 
