@@ -213,7 +213,9 @@ void AsyncCalls::Poll() {
     poller_writes_ = false;
     if (sessions_) sessions_->Write();
     CompleteReleased();
-    if (sessions_) sessions_->Write();  // what the callbacks sent, in one message
+    if (!sessions_) continue;
+    sessions_->Write();  // what the callbacks sent, in one message
+    sessions_->ReadOn();
   }
 }
 

@@ -192,23 +192,30 @@ void Session::HandleRead(bool ok) {
     }
     return call_->Finish(&grpc_status_, finished_.tag());
   }
-  grpc::ByteBuffer message;
-  message.Swap(&message_);
-  call_->Read(&message_, read_.tag());
-  if (!broken_protocol_.ok()) return;
+  if (!broken_protocol_.ok()) return ReadOn();
   Deliveries deliveries;
   bool is_open = false;
   bool was_connecting = false;
+  bool is_idle = false;
   {
     absl::MutexLock lock(&mutex_);
     was_connecting = stage_ == Stage::kConnecting;
-    broken_protocol_ = HandleMessage(message, &deliveries);
+    broken_protocol_ = HandleMessage(message_, &deliveries);
+    message_.Clear();
     if (!broken_protocol_.ok()) {
       if (stage_ <= Stage::kOpen) stage_ = Stage::kLeaving;
       ReturnUnsent(&deliveries);
       context_->TryCancel();
     }
     is_open = stage_ == Stage::kOpen;
+    is_idle = sent_.empty() && unsent_.empty();
+  }
+  // A caller who has waited for a single answer gets it first. Of many requests more travel in a
+  // message if the daemon hears first.
+  if (is_idle) {
+    handlers_.received(this);
+  } else {
+    ReadOn();
   }
   if (was_connecting && is_open) handlers_.opened(this);
   // In an open session what the answers lead to is written with what is ready now.

@@ -64,10 +64,12 @@ class SessionRequest {
 //   (3) sent_ holds at most max_requests_: those that the daemon counts
 class Session final : public std::enable_shared_from_this<Session> {
  public:
-  // Each runs once, on the polling thread. `opened`: when the daemon has said hello. `ended`: after
-  // the last event, when no request is left.
+  // Each runs on the polling thread, the first and the last one once. `opened`: when the daemon has
+  // said hello. `received`: a message was the last that was awaited, and ReadOn is to follow.
+  // `ended`: after the last event, when no request is left.
   struct Handlers {
     std::function<void(Session*)> opened;
+    std::function<void(Session*)> received;
     std::function<void(Session*)> ended;
   };
 
@@ -108,6 +110,11 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   // Begins the next write, unless one is in progress or there is none to make.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Reads the next message, when what the one before has led to is done: callers are woken, and
+  // requests written. A read has gRPC tell the daemon at once how much more it may send, which
+  // takes as long as a small answer. From the polling thread, once after Handlers::received.
+  void ReadOn() { call_->Read(&message_, read_.tag()); }
 
   // Takes no more requests, and ends when those that it has are answered.
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -63,6 +63,7 @@ std::shared_ptr<Session> Sessions::Open(bool is_probe) {
   auto session = std::make_shared<Session>(
       &transport_, &queue_, &poller_writes_,
       Session::Handlers{.opened = [this](Session* opened) { HandleOpened(opened); },
+                        .received = [this](Session* received) { received_ = received; },
                         .ended = [this](Session* ended) { HandleEnd(ended); }});
   known_.push_back({session, is_probe});
   // With the mutex held, so that the end comes later.
@@ -156,6 +157,10 @@ void Sessions::Write() {
     current = current_;
   }
   for (const std::shared_ptr<Session>& session : current) session->Write();
+}
+
+void Sessions::ReadOn() {
+  if (Session* const session = std::exchange(received_, nullptr)) session->ReadOn();
 }
 
 void Sessions::Tend(absl::Time now) {

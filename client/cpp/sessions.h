@@ -38,7 +38,7 @@ class Sessions {
  public:
   // The queue is polled by one thread, which calls Complete of each QueueEvent. Meanwhile
   // *poller_writes is true; the thread calls Write after it has become false, and after its calls
-  // of Enter.
+  // of Enter, and ReadOn before it polls again.
   Sessions(Transport* transport, grpc::CompletionQueue* queue,
            const std::atomic<bool>* poller_writes)
       : transport_(*transport), queue_(*queue), poller_writes_(*poller_writes) {}
@@ -56,6 +56,9 @@ class Sessions {
 
   // As Session::Write, of the sessions that take requests.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As Session::ReadOn, of the session that has received its last answer, if one has.
+  void ReadOn();
 
   // To be called now and then by the polling thread while there are requests: ends overdue ones, as
   // Session::EndOverdue, leaves daemons that cannot serve, and sends probes.
@@ -105,6 +108,7 @@ class Sessions {
   Transport& transport_;
   grpc::CompletionQueue& queue_;
   const std::atomic<bool>& poller_writes_;
+  Session* received_ = nullptr;  // since the last ReadOn; the polling thread's
 
   absl::Mutex mutex_;
   bool has_request_ ABSL_GUARDED_BY(mutex_) = false;  // or had

@@ -75,6 +75,7 @@ class Session(AnySession):
         self._lock = threading.Lock()
         # All below, and the state, is guarded by it.
         self._is_sending = True  # hello
+        self._is_receiving = True  # or nothing more comes
         self._is_closed = False  # the stream's own side
         self._reader: Optional[Entry] = None  # its thread takes events
         # The attendant: whether there is one, and that it has a request to wait for.
@@ -206,6 +207,7 @@ class Session(AnySession):
                 self._reader = entry
                 if is_done() and not self._needs_reader():
                     return True
+                self._receive()
             self._watch(entry.deadline)
             while not self._stream.is_over:
                 event, value = self._stream.next_event()
@@ -217,6 +219,7 @@ class Session(AnySession):
                         # The last events come at once: they are not awaited until the deadline.
                         entry.deadline = min(entry.deadline, time.monotonic() + _GRACE)
                         self._watches.notify()
+                    self._receive()
             return True
         finally:
             # After an interruption, too, as by a signal.
@@ -271,12 +274,27 @@ class Session(AnySession):
             self._is_sending = False
             self._write()
         elif event is Event.RECEIVED and value is not None:
+            self._is_receiving = False
             if not self._state.take_message(value):
                 self._stream.cancel()
-            self._stream.receive()
             self._write()
         elif event is Event.ENDED:
             self._state.end(value)
+
+    def _receive(self) -> None:
+        """Waits for the next message.
+
+        That costs as much as a small answer, so it is done when there is one to wait for: a caller
+        has its answer before, and the daemon the next request.
+        """
+        if self._is_receiving or self._stream.is_over:
+            return
+        self._is_receiving = True
+        try:
+            self._stream.receive()
+        except BaseException:  # a signal's: perhaps nothing was begun
+            self._stream.cancel()
+            raise
 
     def _write(self) -> None:
         """Sends the frames that are ready, if nothing is being sent."""
