@@ -29,14 +29,14 @@ using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
 // The daemon's own user is nobody; printf %s alice-token | sha256sum
-constexpr char kTenants[] = R"(
+constexpr char kAlice[] = R"(
   tenant { name: "alice"
            token_sha256: "9c220f200955d76c0a38d308225e0ef10c5f971acaf2f8d1d8f732affa5bd1dc" })";
 
 Config WithTenant() {
   Config config = InProcessDaemon::DefaultConfig();
   config.max_streams_per_connection = 128;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kTenants, &config.values));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kAlice, &config.values));
   config.tenants = *TenantsFrom(config.values);
   return config;
 }

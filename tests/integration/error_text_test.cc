@@ -23,7 +23,7 @@ namespace opserve::server {
 namespace {
 
 // printf %s alice-token | sha256sum, and so on. Alice may do little, Bob holds what there is.
-constexpr char kTenants[] = R"(
+constexpr char kAliceAndBob[] = R"(
   tenant { name: "alice" operator: "L1LossBackward" operator: "LogSoftmaxBackward"
            device_memory { hard_bytes: 4194304 }
            token_sha256: "9c220f200955d76c0a38d308225e0ef10c5f971acaf2f8d1d8f732affa5bd1dc" }
@@ -32,7 +32,7 @@ constexpr char kTenants[] = R"(
 
 Config WithTenants() {
   Config config = InProcessDaemon::DefaultConfig();
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kTenants, &config.values));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kAliceAndBob, &config.values));
   config.tenants = *TenantsFrom(config.values);
   config.devices = {0};
   config.streams_per_device = 1;

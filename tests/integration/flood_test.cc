@@ -20,7 +20,7 @@
 namespace opserve::server {
 namespace {
 
-constexpr int kConnections = 10;
+constexpr int kPeers = 10;
 constexpr int kStreams = 1000;  // of each connection
 constexpr int64_t kQuota = 256 << 20;
 
@@ -80,7 +80,7 @@ TEST_P(FloodTest, LeavesMemoryInBoundsAndOthersServed) {
   const int64_t resident_bytes = ResidentBytesOf(daemon.pid());
 
   std::vector<std::unique_ptr<RawHttp2>> peers;
-  for (int i = 0; i < kConnections; ++i) peers.push_back(std::make_unique<RawHttp2>(path));
+  for (int i = 0; i < kPeers; ++i) peers.push_back(std::make_unique<RawHttp2>(path));
   for (int i = 0; i < kStreams; ++i) {
     for (const auto& peer : peers) GetParam().send(*peer, i);
     if (i % 50 != 0) continue;

@@ -29,4 +29,9 @@ double MetricValue(const Daemon& daemon, const std::string& family, const Metric
   return std::nan("");
 }
 
+double PinnedBytes(const Daemon& daemon, const std::string& tenant) {
+  return MetricValue(daemon, "opserve_tenant_memory_bytes",
+                     {{"tenant", tenant}, {"kind", "pinned"}});
+}
+
 }  // namespace opserve::server

@@ -19,15 +19,15 @@ namespace opserve::server {
 namespace {
 
 // printf %s a | sha256sum, and of b
-constexpr char kTwoTenants[] = R"(
+constexpr char kUnequalTenants[] = R"(
   tenant { name: "a" weight: 1
            token_sha256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" }
   tenant { name: "b" weight: 3
            token_sha256: "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d" })";
 
-Config TwoTenants() {
+Config UnequalTenants() {
   Config config = InProcessDaemon::OneLane();
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kTwoTenants, &config.values));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kUnequalTenants, &config.values));
   config.tenants = *TenantsFrom(config.values);
   return config;
 }
@@ -74,7 +74,7 @@ class SharingTest : public ::testing::TestWithParam<Door> {
     const auto states = daemon_.daemon().scheduler().Find(0)->queue().TenantStates(kBoth);
     return states[0].queued > 4 && states[1].queued > 4;
   }
-  InProcessDaemon daemon_{TwoTenants()};
+  InProcessDaemon daemon_{UnequalTenants()};
 };
 
 // Executions are slow, so that the device is what limits.

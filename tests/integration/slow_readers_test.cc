@@ -20,11 +20,6 @@ namespace {
 
 constexpr int64_t kElements = kMiB / sizeof(float);  // a result of 1 MiB
 
-double PinnedBytes(const InProcessDaemon& daemon, const std::string& tenant) {
-  return MetricValue(daemon.daemon(), "opserve_tenant_memory_bytes",
-                     {{"tenant", tenant}, {"kind", "pinned"}});
-}
-
 double Stalls(const InProcessDaemon& daemon, const std::string& kind) {
   return MetricValue(daemon.daemon(), "opserve_write_stalls_total", {{"kind", kind}});
 }
@@ -37,7 +32,8 @@ void SendRequests(TestStream* stream, uint64_t count) {
 }
 
 testing::AssertionResult AwaitNothingHeld(InProcessDaemon& daemon) {
-  return Await([&] { return PinnedBytes(daemon, "default") == 0 && daemon.HeldByRequests() == 0; });
+  return Await(
+      [&] { return PinnedBytes(daemon.daemon(), "default") == 0 && daemon.HeldByRequests() == 0; });
 }
 
 // Longer than a healthy client could need for a message, however busy the machine.
@@ -121,7 +117,7 @@ TEST_F(PinnedZoneTest, ResultsThatAreNotReadDoNotStarveOthers) {
     slow.SendNoMore();
   });
   // One connection has a quarter of its tenant's.
-  EXPECT_TRUE(Await([&] { return PinnedBytes(daemon, "slow") >= kMiB; }));
+  EXPECT_TRUE(Await([&] { return PinnedBytes(daemon.daemon(), "slow") >= kMiB; }));
 
   const auto other =
       *Client::Connect(daemon.target(), {.token = "b", .retry = {.max_attempts = 1}});
@@ -129,14 +125,15 @@ TEST_F(PinnedZoneTest, ResultsThatAreNotReadDoNotStarveOthers) {
     const auto response = other->Execute(OnesRequest(kElements));
     EXPECT_TRUE(IsAllOnes(response, kElements)) << response.status();
   }
-  EXPECT_LE(PinnedBytes(daemon, "slow"), kMiB);
+  EXPECT_LE(PinnedBytes(daemon.daemon(), "slow"), kMiB);
 
   // What had no room has waited, and nothing is lost.
   for (uint64_t i = 0; i < kRequests; ++i) EXPECT_TRUE(IsAllOnes(slow.Receive(), kElements)) << i;
   EXPECT_TRUE(slow.Finish().ok());
   sender.join();
-  EXPECT_TRUE(
-      Await([&] { return PinnedBytes(daemon, "slow") == 0 && PinnedBytes(daemon, "b") == 0; }));
+  EXPECT_TRUE(Await([&] {
+    return PinnedBytes(daemon.daemon(), "slow") == 0 && PinnedBytes(daemon.daemon(), "b") == 0;
+  }));
   EXPECT_EQ(MetricValue(daemon.daemon(), "opserve_tenant_memory_bytes",
                         {{"tenant", "slow"}, {"kind", "hbm"}}),
             0);

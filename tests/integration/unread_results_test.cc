@@ -21,7 +21,7 @@
 namespace opserve::server {
 namespace {
 
-constexpr int64_t kElements = kMiB / sizeof(float);  // a result of 1 MiB
+constexpr int64_t kResultElements = kMiB / sizeof(float);  // a result of 1 MiB
 constexpr uint64_t kPinnedBytes = 32 * kMiB;
 
 // On a Unix socket and, since only TCP tells one connection from another, on a port.
@@ -41,11 +41,6 @@ uint16_t TcpPort(const InProcessDaemon& daemon) {
   return static_cast<uint16_t>(port);
 }
 
-double PinnedBytes(const InProcessDaemon& daemon, const std::string& tenant) {
-  return MetricValue(daemon.daemon(), "opserve_tenant_memory_bytes",
-                     {{"tenant", tenant}, {"kind", "pinned"}});
-}
-
 uint64_t Completed(const InProcessDaemon& daemon) {
   uint64_t completed = 0;
   for (const auto& service : daemon.daemon().scheduler().devices()) {
@@ -63,7 +58,7 @@ double AreReadersWaitedFor(const InProcessDaemon& daemon) {
 void AskAndNotRead(RawHttp2* peer, const std::string& token) {
   for (uint64_t i = 0; i < 2 * kPinnedBytes / kMiB; ++i) {
     peer->SendOnlyMessage(peer->Open("/opserve.v1.OperatorService/Execute", token),
-                          BroadcastRequest(1, kElements).SerializeAsString());
+                          BroadcastRequest(1, kResultElements).SerializeAsString());
   }
   ASSERT_TRUE(peer->Flush());
 }
@@ -71,7 +66,7 @@ void AskAndNotRead(RawHttp2* peer, const std::string& token) {
 // All that can run for the readers has run: their memory does not grow any more.
 bool IsFull(const InProcessDaemon& daemon, const std::string& tenant, uint64_t least) {
   return Await([&] {
-    if (PinnedBytes(daemon, tenant) < static_cast<double>(least)) return false;
+    if (PinnedBytes(daemon.daemon(), tenant) < static_cast<double>(least)) return false;
     uint32_t executing = 0;
     for (const auto& service : daemon.daemon().scheduler().devices()) {
       executing += service->executing();
@@ -101,10 +96,10 @@ TEST(UnreadResultsTest, ATenantsReadersStopNoOtherTenant) {
 
   // Results as large as the part of the memory that is always the other tenant's.
   for (int i = 0; i < 8; ++i) {
-    const auto response = Ask(TcpTarget(daemon), "b", kElements * 4);
-    ASSERT_TRUE(IsAllOnes(response, kElements * 4)) << response.status();
+    const auto response = Ask(TcpTarget(daemon), "b", kResultElements * 4);
+    ASSERT_TRUE(IsAllOnes(response, kResultElements * 4)) << response.status();
   }
-  EXPECT_LE(PinnedBytes(daemon, "a"), 0.75 * kPinnedBytes);
+  EXPECT_LE(PinnedBytes(daemon.daemon(), "a"), 0.75 * kPinnedBytes);
 }
 
 TEST(UnreadResultsTest, AConnectionThatDoesNotReadStopsNoOtherConnection) {
@@ -114,11 +109,11 @@ TEST(UnreadResultsTest, AConnectionThatDoesNotReadStopsNoOtherConnection) {
   ASSERT_TRUE(IsFull(daemon, "default", kPinnedBytes / 4));
 
   for (int i = 0; i < 8; ++i) {
-    const auto response = Ask(TcpTarget(daemon), "", kElements * 4);
-    ASSERT_TRUE(IsAllOnes(response, kElements * 4)) << response.status();
+    const auto response = Ask(TcpTarget(daemon), "", kResultElements * 4);
+    ASSERT_TRUE(IsAllOnes(response, kResultElements * 4)) << response.status();
   }
   // The last answer's memory comes back a moment after its client has it.
-  EXPECT_TRUE(Await([&] { return PinnedBytes(daemon, "default") <= kPinnedBytes / 4; }));
+  EXPECT_TRUE(Await([&] { return PinnedBytes(daemon.daemon(), "default") <= kPinnedBytes / 4; }));
   EXPECT_EQ(AreReadersWaitedFor(daemon), 1);
 }
 
@@ -129,12 +124,12 @@ TEST(UnreadResultsTest, AReaderThatReadsAgainGetsEverything) {
   TestStream stream(*stub);
   std::thread sender([&stream] {
     for (uint64_t id = 1; id <= 48; ++id) {
-      EXPECT_TRUE(stream.Send(OnesStreamRequest(id, kElements)));
+      EXPECT_TRUE(stream.Send(OnesStreamRequest(id, kResultElements)));
     }
   });
-  for (int i = 0; i < 48; ++i) EXPECT_TRUE(IsAllOnes(stream.Receive(), kElements));
+  for (int i = 0; i < 48; ++i) EXPECT_TRUE(IsAllOnes(stream.Receive(), kResultElements));
   sender.join();
-  EXPECT_TRUE(Await([&] { return PinnedBytes(daemon, "default") == 0; }));
+  EXPECT_TRUE(Await([&] { return PinnedBytes(daemon.daemon(), "default") == 0; }));
   EXPECT_EQ(AreReadersWaitedFor(daemon), 0);
 }
 
@@ -146,7 +141,7 @@ TEST(UnreadResultsTest, RequestsOfAReaderThatIsGoneEnd) {
     ASSERT_TRUE(IsFull(daemon, "default", kPinnedBytes / 4));
   }
   EXPECT_TRUE(Await([&] {
-    return PinnedBytes(daemon, "default") == 0 && AreReadersWaitedFor(daemon) == 0 &&
+    return PinnedBytes(daemon.daemon(), "default") == 0 && AreReadersWaitedFor(daemon) == 0 &&
            daemon.HeldByRequests() == 0;
   }));
   const uint64_t completed = Completed(daemon);

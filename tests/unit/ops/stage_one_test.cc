@@ -17,7 +17,7 @@
 namespace opserve::host_cann {
 namespace {
 
-struct View {
+struct Argument {
   std::vector<int64_t> shape = {2, 3};
   aclDataType dtype = ACL_FLOAT;
   aclFormat format = ACL_FORMAT_ND;
@@ -26,11 +26,12 @@ struct View {
 // Descriptors at an address that leads nowhere, destroyed at the end.
 class StageOneTest : public conformance::DeviceTest {
  protected:
+  void SetUp() override { aclGetRecentErrMsg(); }  // takes those of other tests away
   void TearDown() override {
     for (const aclTensor* tensor : tensors_) EXPECT_EQ(aclDestroyTensor(tensor), ACLNN_SUCCESS);
   }
 
-  aclTensor* Create(const View& view) {
+  aclTensor* Create(const Argument& view) {
     aclTensor* tensor =
         aclCreateTensor(view.shape.data(), view.shape.size(), view.dtype, nullptr, 0, view.format,
                         view.shape.data(), view.shape.size(), reinterpret_cast<void*>(0x40));
@@ -50,24 +51,24 @@ class StageOneTest : public conformance::DeviceTest {
     return message == nullptr ? "" : message;
   }
 
-  std::string KlDivMessage(const View& grad, const View& self, const View& target,
-                           const View& out) {
+  std::string KlDivMessage(const Argument& grad, const Argument& self, const Argument& target,
+                           const Argument& out) {
     return MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
       return aclnnKlDivBackwardGetWorkspaceSize(Create(grad), Create(self), Create(target), 0,
                                                 false, Create(out), size, executor);
     });
   }
 
-  std::string L1LossMessage(const View& grad, const View& self, const View& target,
-                            int64_t reduction, const View& grad_input) {
+  std::string L1LossMessage(const Argument& grad, const Argument& self, const Argument& target,
+                            int64_t reduction, const Argument& grad_input) {
     return MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
       return aclnnL1LossBackwardGetWorkspaceSize(Create(grad), Create(self), Create(target),
                                                  reduction, Create(grad_input), size, executor);
     });
   }
 
-  std::string LogSoftmaxMessage(const View& grad, const View& output, int64_t dim,
-                                const View& out) {
+  std::string LogSoftmaxMessage(const Argument& grad, const Argument& output, int64_t dim,
+                                const Argument& out) {
     return MessageOf([&](uint64_t* size, aclOpExecutor** executor) {
       return aclnnLogSoftmaxBackwardGetWorkspaceSize(Create(grad), Create(output), dim, Create(out),
                                                      size, executor);
@@ -80,9 +81,9 @@ class StageOneTest : public conformance::DeviceTest {
 
 TEST_F(StageOneTest, KlDivMessagesNameOperatorArgumentAndValue) {
   constexpr int64_t kHuge = int64_t{1} << 40;
-  const View fine;
+  const Argument fine;
   const struct {
-    View grad, self, target, out;
+    Argument grad, self, target, out;
     const char* message;
   } cases[] = {
       {fine,
@@ -195,8 +196,8 @@ TEST_F(StageOneTest, KlDivTargetRefusesBlockedFormats) {
 }
 
 TEST_F(StageOneTest, L1LossMessagesNameOperatorArgumentAndValue) {
-  const View fine;
-  const View mixed_integer = {{2, 3}, ACL_INT32};
+  const Argument fine;
+  const Argument mixed_integer = {{2, 3}, ACL_INT32};
   EXPECT_EQ(L1LossMessage(fine, fine, fine, 3, fine),
             "EZ1001: L1LossBackward: argument reduction: 3 is outside [0, 2]: none (0), mean (1), "
             "sum (2)");
@@ -210,7 +211,7 @@ TEST_F(StageOneTest, L1LossMessagesNameOperatorArgumentAndValue) {
 }
 
 TEST_F(StageOneTest, LogSoftmaxMessagesNameOperatorArgumentAndValue) {
-  const View fine;
+  const Argument fine;
   EXPECT_EQ(LogSoftmaxMessage(fine, fine, 2, fine),
             "EZ1001: LogSoftmaxBackward: argument dim: 2 is outside [-2, 1] for shape [2,3]");
   EXPECT_EQ(LogSoftmaxMessage({{}}, {{}}, -2, {{}}),

@@ -34,7 +34,7 @@ struct Step {
   Rank rank;  // reached at once
 };
 
-struct Case {
+struct AdmissionCase {
   const char* name;
   std::array<uint32_t, 3> limits;  // total, of a listener, of an address
   std::vector<Step> before;
@@ -48,7 +48,7 @@ constexpr auto kSilent = Rank::kSilent;
 constexpr auto kAnswered = Rank::kAnswered;
 constexpr auto kIdentified = Rank::kIdentified;
 
-const Case kCases[] = {
+const AdmissionCase kCases[] = {
     {"Room", {3, 3, 3}, {{0, "a", kSilent}, {0, "a", kSilent}}, 0, "a", std::nullopt, {}},
     {"TheOldestSilentOneMakesRoom",
      {3, 3, 3},
@@ -143,13 +143,13 @@ const Case kCases[] = {
      {}},
 };
 
-class ConnectionSlotsTest : public testing::TestWithParam<Case> {};
+class ConnectionSlotsTest : public testing::TestWithParam<AdmissionCase> {};
 
 INSTANTIATE_TEST_SUITE_P(All, ConnectionSlotsTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(ConnectionSlotsTest, Decides) {
-  const Case& c = GetParam();
+  const AdmissionCase& c = GetParam();
   ConnectionSlots slots({.total = c.limits[0],
                          .per_listener = c.limits[1],
                          .per_user = 1,

@@ -10,15 +10,11 @@
 #include "gtest/gtest.h"
 #include "proto/status/error.h"
 #include "tests/unit/server/error_detail.h"
+#include "tests/unit/server/leases.h"
 #include "tests/unit/server/test_operators.h"
 
 namespace opserve::server {
 namespace {
-
-constexpr uint32_t kTenant = 1;
-constexpr uint32_t kOtherTenant = 2;
-
-absl::Time At(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
 
 // A chain of `count` invocations of Relu on one input of two elements.
 v1::PrepareRequest ChainRequest(uint32_t count) {

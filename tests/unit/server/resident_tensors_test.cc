@@ -13,6 +13,7 @@
 #include "proto/status/error.h"
 #include "tests/seed.h"
 #include "tests/unit/server/error_detail.h"
+#include "tests/unit/server/leases.h"
 
 namespace opserve::server {
 namespace {
@@ -20,15 +21,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr uint32_t kTenant = 1;
-constexpr uint32_t kOtherTenant = 2;
 constexpr ResidentLimits kLimits = {.max_bytes_per_tenant = 1000,
                                     .max_tensors_per_tenant = 4,
                                     .default_lease = absl::Seconds(100),
                                     .max_lease = absl::Seconds(500),
                                     .grace = absl::Seconds(10)};
-
-absl::Time At(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
 
 std::shared_ptr<ResidentTensor> TensorOn(int32_t device, uint64_t generation = 0) {
   auto tensor = std::make_shared<ResidentTensor>();
