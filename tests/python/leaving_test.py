@@ -92,7 +92,7 @@ STAGES = {
     "validate": (hanging(2, 4), loss(8, 8, 500), {"awaits_ping": True}, None, "queue"),
     "queue": (hanging(2, 4), loss(8, 8), {}, ("opserve_queue_depth", 1), "queue"),
     "prepare": (SLOW_STAGE_ONE, loss(8, 8), {}, IN_FLIGHT, "prepare"),
-    "h2d": ("copies,rate=176K", loss(1, 22528), {}, IN_FLIGHT, "h2d"),
+    "h2d": ("copies,rate=88K", loss(1, 22528), {}, IN_FLIGHT, "h2d"),
     "execute": (hanging(2, 4), loss(8, 8), {}, IN_FLIGHT, "execute"),
     "between invocations": (hanging(3, 6), loss(8, 8, 2), {}, IN_FLIGHT, "execute"),
     "d2h": (SLOW_COPIES, loss(1024, 8), {}, IN_FLIGHT, "d2h"),
