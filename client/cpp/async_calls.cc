@@ -1,9 +1,9 @@
 #include "client/cpp/async_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/notification.h"
 #include "client/cpp/deadline.h"
 
 namespace opserve {
@@ -14,9 +14,11 @@ thread_local const AsyncCalls* polled_here = nullptr;
 
 }  // namespace
 
-AsyncCall::AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, Done done)
+AsyncCall::AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline,
+                     bool is_blocking, Done done)
     : calls_(*calls),
       deadline_(deadline),
+      is_blocking_(is_blocking),
       done_(std::move(done)),
       borrow_(request->borrow),
       number_(std::move(request->number)) {
@@ -142,15 +144,15 @@ AsyncCalls::~AsyncCalls() {
   }
   for (const std::shared_ptr<AsyncCall>& call : cancelled) call->Cancel();
   if (sessions_) sessions_->Stop();
-  std::thread poller;
+  std::thread thread;
   {
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(this, &AsyncCalls::IsIdle));
-    poller = std::move(poller_);
+    thread = std::move(thread_);
   }
   queue_.Shutdown();
-  if (poller.joinable()) {
-    poller.join();
+  if (thread.joinable()) {
+    thread.join();
   } else {
     void* tag = nullptr;
     bool ok = false;
@@ -161,7 +163,11 @@ AsyncCalls::~AsyncCalls() {
 
 std::shared_ptr<AsyncCall> AsyncCalls::Start(EncodedRequest* request, absl::Duration timeout,
                                              AsyncCall::Done done) {
-  auto call = std::make_shared<AsyncCall>(this, request, absl::Now() + timeout, std::move(done));
+  return Begin(std::make_shared<AsyncCall>(this, request, absl::Now() + timeout,
+                                           /*is_blocking=*/false, std::move(done)));
+}
+
+std::shared_ptr<AsyncCall> AsyncCalls::Begin(std::shared_ptr<AsyncCall> call) {
   {
     // Held until the call runs, so that neither its end nor its cancellation comes before.
     absl::MutexLock call_lock(&call->mutex_);
@@ -182,11 +188,14 @@ absl::Status AsyncCalls::Call(EncodedRequest* request, absl::Duration timeout,
   }
   absl::Notification has_ended;
   absl::Status status;
-  Start(request, timeout, [&](const absl::Status& outcome, const grpc::ByteBuffer& received) {
+  const auto done = [&](const absl::Status& outcome, const grpc::ByteBuffer& received) {
     status = outcome;
     *response = received;
     has_ended.Notify();
-  });
+  };
+  const auto call = Begin(std::make_shared<AsyncCall>(this, request, absl::Now() + timeout,
+                                                      /*is_blocking=*/true, done));
+  if (call->is_polled_for_) PollUntil(has_ended);
   has_ended.WaitForNotification();
   return status;
 }
@@ -194,29 +203,72 @@ absl::Status AsyncCalls::Call(EncodedRequest* request, absl::Duration timeout,
 bool AsyncCalls::Enter(const std::shared_ptr<AsyncCall>& call) {
   absl::MutexLock lock(&mutex_);
   if (is_closing_) return false;
+  was_last_blocking_ = call->is_blocking_;
+  if (call->is_blocking_ && in_flight_.empty() && poller_ == Poller::kNobody) {
+    call->is_polled_for_ = true;
+    poller_ = Poller::kCaller;
+  }
   in_flight_.emplace(call.get(), call);
-  if (!poller_.joinable()) poller_ = std::thread(&AsyncCalls::Poll, this);
+  if (!thread_.joinable()) thread_ = std::thread(&AsyncCalls::Run, this);
   return true;
 }
 
-void AsyncCalls::Poll() {
+void AsyncCalls::Run() {
   polled_here = this;
   for (;;) {
-    void* tag = nullptr;
-    bool ok = false;
-    const grpc::CompletionQueue::NextStatus next =
-        queue_.AsyncNext(&tag, &ok, DeadlineAfter(PollTimeout()));
-    if (next == grpc::CompletionQueue::SHUTDOWN) return;
-    poller_writes_ = true;
-    if (next == grpc::CompletionQueue::GOT_EVENT) static_cast<QueueEvent*>(tag)->Complete(ok);
-    TendSessions();
-    poller_writes_ = false;
-    if (sessions_) sessions_->Write();
-    CompleteReleased();
-    if (!sessions_) continue;
-    sessions_->Write();  // what the callbacks sent, in one message
-    sessions_->ReadOn();
+    AwaitTurn();
+    do {
+      if (!Poll(/*is_thread=*/true)) return;
+    } while (!EndsTurn());
   }
+}
+
+void AsyncCalls::AwaitTurn() {
+  absl::MutexLock lock(&mutex_);
+  uint64_t turns = 0;
+  do {
+    turns = caller_turns_;
+    mutex_.AwaitWithTimeout(absl::Condition(this, &AsyncCalls::IsThreadWanted), kQuietTime);
+  } while (poller_ != Poller::kNobody || (turns != caller_turns_ && !IsThreadWanted()));
+  poller_ = Poller::kThread;
+  has_completed_ = false;
+}
+
+// The next blocking call is likely to come from the caller of the last one, who can poll for it.
+bool AsyncCalls::EndsTurn() {
+  if (!has_completed_) return false;
+  absl::MutexLock lock(&mutex_);
+  if (!was_last_blocking_ || !in_flight_.empty() || is_closing_) return false;
+  poller_ = Poller::kNobody;
+  return true;
+}
+
+void AsyncCalls::PollUntil(const absl::Notification& has_ended) {
+  // From a callback of another client, that one polls here, too.
+  const AsyncCalls* const others = std::exchange(polled_here, this);
+  while (!has_ended.HasBeenNotified() && !HasCallbacks()) Poll(/*is_thread=*/false);
+  polled_here = others;
+  absl::MutexLock lock(&mutex_);
+  ++caller_turns_;
+  poller_ = Poller::kNobody;  // the thread takes over if there are other calls
+}
+
+bool AsyncCalls::Poll(bool is_thread) {
+  // The daemon has been told of a blocking call before it is told how much more it may send.
+  if (sessions_) sessions_->ReadOn();
+  void* tag = nullptr;
+  bool ok = false;
+  const grpc::CompletionQueue::NextStatus next =
+      queue_.AsyncNext(&tag, &ok, DeadlineAfter(PollTimeout()));
+  if (next == grpc::CompletionQueue::SHUTDOWN) return false;
+  poller_writes_ = true;
+  if (next == grpc::CompletionQueue::GOT_EVENT) static_cast<QueueEvent*>(tag)->Complete(ok);
+  TendSessions();
+  poller_writes_ = false;
+  if (sessions_) sessions_->Write();
+  CompleteReleased(/*runs_callbacks=*/is_thread);
+  if (sessions_) sessions_->Write();  // what the callbacks sent, in one message
+  return true;
 }
 
 absl::Duration AsyncCalls::PollTimeout() const {
@@ -232,16 +284,22 @@ void AsyncCalls::TendSessions() {
   sessions_->Tend(now);
 }
 
-void AsyncCalls::CompleteReleased() {
+void AsyncCalls::CompleteReleased(bool runs_callbacks) {
   // A `done` may start calls, but ends none.
-  std::erase_if(held_, [this](AsyncCall* call) {
-    const bool is_released = call->borrow_.IsReleased();
-    if (is_released) Complete(call);
-    return is_released;
+  std::erase_if(held_, [this, runs_callbacks](AsyncCall* call) {
+    const bool may_end = (call->is_blocking_ || runs_callbacks) && call->borrow_.IsReleased();
+    if (may_end) Complete(call);
+    return may_end;
   });
 }
 
+bool AsyncCalls::HasCallbacks() const {
+  return std::any_of(held_.begin(), held_.end(),
+                     [](const AsyncCall* call) { return !call->is_blocking_; });
+}
+
 void AsyncCalls::Complete(AsyncCall* call) {
+  has_completed_ = true;
   call->number_ = {};
   std::move(call->done_)(call->status_, call->response_);
   // After `done`, so that the destructor waits for it.

@@ -13,6 +13,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "client/cpp/borrow.h"
 #include "client/cpp/message.h"
@@ -35,8 +36,10 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
   // Gets the response if the status is OK.
   using Done = absl::AnyInvocable<void(const absl::Status&, const grpc::ByteBuffer&) &&>;
 
-  // Takes the contents of request->buffer, and its number.
-  AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, Done done);
+  // Takes the contents of request->buffer, and its number. `is_blocking`: a caller waits for it,
+  // and `done` calls nothing of others.
+  AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, bool is_blocking,
+            Done done);
 
   // No effect once the call has ended. Thread-safe.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -70,6 +73,8 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
 
   AsyncCalls& calls_;
   const absl::Time deadline_;
+  const bool is_blocking_;
+  bool is_polled_for_ = false;  // by its caller, who alone uses this
 
   // Used by the polling thread only, after the call was started.
   grpc::ByteBuffer request_;              // shared by all attempts
@@ -88,8 +93,10 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
   std::optional<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
 };
 
-// All calls in flight and the one thread that ends them. The thread starts with the first call, so
-// that a client of blocking calls has none: it would take their events and have to hand them over.
+// All calls in flight, and who polls for them: one thread at a time. A blocking call that is alone
+// is polled for by its caller, so that its answer is not handed between threads; all others by a
+// thread that starts with the first call, which also listens while nobody has called for a while.
+// Only that thread runs the callbacks of others.
 //
 // Thread-safe. The destructor cancels calls in flight and waits until every `done` has returned.
 class AsyncCalls {
@@ -98,12 +105,12 @@ class AsyncCalls {
   ~AsyncCalls();
 
   // Starts a call, taking the contents of request->buffer, and repeats it as the transport's policy
-  // wants; `done` runs on the polling thread once the call has ended and `borrow` is released.
+  // wants; `done` runs on the client's thread once the call has ended and `borrow` is released.
   // While the client is being destroyed no call starts: `done` runs at once with kCancelled.
   std::shared_ptr<AsyncCall> Start(EncodedRequest* request, absl::Duration timeout,
                                    AsyncCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Makes such a call and waits for its end. From a `done`, which would keep the polling thread
+  // Makes such a call and waits for its end. From a `done`, which would keep the client's thread
   // from it, it is a call of the transport's.
   absl::Status Call(EncodedRequest* request, absl::Duration timeout, grpc::ByteBuffer* response)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -111,17 +118,39 @@ class AsyncCalls {
  private:
   friend class AsyncCall;
 
-  // How often the thread tends the sessions (Sessions::Tend) that have requests.
+  // How often the sessions that have requests are tended (Sessions::Tend).
   static constexpr absl::Duration kTendInterval = absl::Milliseconds(50);
+  // The thread leaves polling to blocking callers until none has come for so long.
+  static constexpr absl::Duration kQuietTime = absl::Milliseconds(50);
 
+  enum class Poller { kNobody, kThread, kCaller };
+
+  std::shared_ptr<AsyncCall> Begin(std::shared_ptr<AsyncCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the call among those in flight; false while the client is being destroyed.
   bool Enter(const std::shared_ptr<AsyncCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Poll() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The thread.
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitTurn() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool EndsTurn() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A caller whose call is polled for by it: until that has ended, or another call has whose
+  // callback the thread is to run.
+  void PollUntil(const absl::Notification& has_ended) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Of whoever polls. Poll handles the next event; false: there will be none.
+  bool Poll(bool is_thread) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration PollTimeout() const;
   void TendSessions();
-  void CompleteReleased() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CompleteReleased(bool runs_callbacks) ABSL_LOCKS_EXCLUDED(mutex_);
   void Complete(AsyncCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return in_flight_.empty(); }
+  bool HasCallbacks() const;
+
+  bool IsThreadWanted() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return poller_ == Poller::kNobody && (is_closing_ || !in_flight_.empty());
+  }
+  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return in_flight_.empty() && poller_ != Poller::kCaller;
+  }
 
   Transport& transport_;
   grpc::CompletionQueue queue_;
@@ -129,14 +158,18 @@ class AsyncCalls {
   std::optional<Sessions> sessions_;         // uses all of the above
   std::atomic<int64_t> num_in_session_ = 0;  // calls
 
-  // Used by the polling thread only.
+  // Used by whoever polls.
   std::vector<AsyncCall*> held_;  // ended calls, until gRPC has let go of their borrowed bytes
+  bool has_completed_ = false;    // calls, since the thread's turn
   absl::Time next_tending_ = absl::InfinitePast();
 
   absl::Mutex mutex_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<AsyncCall*, std::shared_ptr<AsyncCall>> in_flight_ ABSL_GUARDED_BY(mutex_);
-  std::thread poller_ ABSL_GUARDED_BY(mutex_);
+  bool was_last_blocking_ ABSL_GUARDED_BY(mutex_) = false;  // of the calls that were entered
+  Poller poller_ ABSL_GUARDED_BY(mutex_) = Poller::kNobody;
+  uint64_t caller_turns_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Makes an Execute call and waits for its end: by `calls` if sessions are used and it is not null,

@@ -56,8 +56,8 @@ class CallHandle {
 // first needed and remade after it broke. Tensors are in the memory of one daemon: to use resident
 // tensors, connect to that one alone.
 //
-// Thread-safe. Blocking calls wait in the calling thread; asynchronous ones share one thread, which
-// starts with the first of them.
+// Thread-safe. Blocking calls wait in the calling thread; asynchronous ones share the client's
+// thread, which starts with the first call of a program.
 //
 // Errors have the daemon's code and message; ErrorDetailOf and RetryPushbackOf tell more. Those
 // that arise here: kUnavailable (no connection), kDeadlineExceeded, kCancelled, kInvalidArgument

@@ -36,9 +36,9 @@ namespace opserve {
 // any more.
 class Sessions {
  public:
-  // The queue is polled by one thread, which calls Complete of each QueueEvent. Meanwhile
+  // The queue is polled by one thread at a time, which calls Complete of each QueueEvent. Meanwhile
   // *poller_writes is true; the thread calls Write after it has become false, and after its calls
-  // of Enter, and ReadOn before it polls again.
+  // of Enter. Whoever polls next calls ReadOn before.
   Sessions(Transport* transport, grpc::CompletionQueue* queue,
            const std::atomic<bool>* poller_writes)
       : transport_(*transport), queue_(*queue), poller_writes_(*poller_writes) {}
