@@ -73,14 +73,20 @@ class SlowDaemon {
   SlowDaemon(const std::string& faults, const std::string& tenants, int devices = 1) {
     std::string pattern = "/tmp/opserve-overload-XXXXXX";
     directory_ = mkdtemp(pattern.data());
-    std::ofstream(directory_ + "/config") << tenants;
     setenv("OPSERVE_HOST_DEVICES", absl::StrCat(devices).c_str(), 1);
     setenv("OPSERVE_HOST_FAULTS", faults.c_str(), 1);
-    process_.emplace(std::vector<std::string>{
-        "--config=" + directory_ + "/config", "--listen=" + target(),
-        "--admin_listen=" + AdminTarget(), "--metrics_listen=none",
-        absl::StrCat("--streams_per_device=", 4 / devices), "--max_streams_per_connection=10000",
-        "--drain_delay=0s", "--log_level=off"});
+    std::vector<std::string> arguments = {"--listen=" + target(),
+                                          "--admin_listen=" + AdminTarget(),
+                                          "--metrics_listen=none",
+                                          absl::StrCat("--streams_per_device=", 4 / devices),
+                                          "--max_streams_per_connection=10000",
+                                          "--drain_delay=0s",
+                                          "--log_level=off"};
+    if (!tenants.empty()) {  // a file without settings is refused
+      std::ofstream(directory_ + "/config") << tenants;
+      arguments.push_back("--config=" + directory_ + "/config");
+    }
+    process_.emplace(arguments);
     admin_ = Required(AdminClient::Connect(AdminTarget(), {.wait_for_ready = absl::Seconds(30)}));
   }
   ~SlowDaemon() {

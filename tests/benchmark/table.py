@@ -19,7 +19,11 @@ def processor():
 
 
 def order(row):
-    return int(row["target"][1:]) if row["target"] else 1000
+    """Targets by their numbers (T5), then those that have a section's (5.4), then what is measured beside them."""
+    target = row["target"]
+    if not target:
+        return 2, 0
+    return (0, int(target[1:])) if target.startswith("T") else (1, float(target))
 
 
 def main():
