@@ -234,7 +234,7 @@ void AsyncCalls::AwaitTurn() {
   has_completed_ = false;
 }
 
-// The next blocking call is likely to come from the caller of the last one, who can poll for it.
+// The next blocking call is likely to come from the caller of the last one, which can poll for it.
 bool AsyncCalls::EndsTurn() {
   if (!has_completed_) return false;
   absl::MutexLock lock(&mutex_);

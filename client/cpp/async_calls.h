@@ -74,7 +74,7 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
   AsyncCalls& calls_;
   const absl::Time deadline_;
   const bool is_blocking_;
-  bool is_polled_for_ = false;  // by its caller, who alone uses this
+  bool is_polled_for_ = false;  // by its caller, which alone uses this
 
   // Used by the polling thread only, after the call was started.
   grpc::ByteBuffer request_;              // shared by all attempts
@@ -93,10 +93,10 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
   std::optional<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
 };
 
-// All calls in flight, and who polls for them: one thread at a time. A blocking call that is alone
-// is polled for by its caller, so that its answer is not handed between threads; all others by a
-// thread that starts with the first call, which also listens while nobody has called for a while.
-// Only that thread runs the callbacks of others.
+// All calls in flight. One thread at a time polls for them: for a blocking call that is alone its
+// caller, so that the answer is not handed between threads; for all others a thread that starts
+// with the first call, and also listens while nobody has called for a while. Only that thread runs
+// callbacks.
 //
 // Thread-safe. The destructor cancels calls in flight and waits until every `done` has returned.
 class AsyncCalls {
@@ -133,11 +133,11 @@ class AsyncCalls {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitTurn() ABSL_LOCKS_EXCLUDED(mutex_);
   bool EndsTurn() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A caller whose call is polled for by it: until that has ended, or another call has whose
-  // callback the thread is to run.
+  // For a caller that polls: until its call has ended, or another one has, with a callback for the
+  // thread.
   void PollUntil(const absl::Notification& has_ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of whoever polls. Poll handles the next event; false: there will be none.
+  // Of the polling thread. Poll handles the next event; false: there will be none.
   bool Poll(bool is_thread) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration PollTimeout() const;
   void TendSessions();
@@ -158,7 +158,7 @@ class AsyncCalls {
   std::optional<Sessions> sessions_;         // uses all of the above
   std::atomic<int64_t> num_in_session_ = 0;  // calls
 
-  // Used by whoever polls.
+  // Used by the polling thread only.
   std::vector<AsyncCall*> held_;  // ended calls, until gRPC has let go of their borrowed bytes
   bool has_completed_ = false;    // calls, since the thread's turn
   absl::Time next_tending_ = absl::InfinitePast();

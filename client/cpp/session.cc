@@ -210,7 +210,7 @@ void Session::HandleRead(bool ok) {
     is_open = stage_ == Stage::kOpen;
     is_idle = sent_.empty() && unsent_.empty();
   }
-  // A caller who has waited for a single answer gets it first. Of many requests more travel in a
+  // A caller that has waited for a single answer gets it first. Of many requests more travel in a
   // message if the daemon hears first.
   if (is_idle) {
     handlers_.received(this);

@@ -38,7 +38,7 @@ class Sessions {
  public:
   // The queue is polled by one thread at a time, which calls Complete of each QueueEvent. Meanwhile
   // *poller_writes is true; the thread calls Write after it has become false, and after its calls
-  // of Enter. Whoever polls next calls ReadOn before.
+  // of Enter. Each poll begins with ReadOn.
   Sessions(Transport* transport, grpc::CompletionQueue* queue,
            const std::atomic<bool>* poller_writes)
       : transport_(*transport), queue_(*queue), poller_writes_(*poller_writes) {}
