@@ -163,11 +163,13 @@ AsyncCalls::~AsyncCalls() {
 
 std::shared_ptr<AsyncCall> AsyncCalls::Start(EncodedRequest* request, absl::Duration timeout,
                                              AsyncCall::Done done) {
-  return Begin(std::make_shared<AsyncCall>(this, request, absl::Now() + timeout,
-                                           /*is_blocking=*/false, std::move(done)));
+  return Begin(request, timeout, /*is_blocking=*/false, std::move(done));
 }
 
-std::shared_ptr<AsyncCall> AsyncCalls::Begin(std::shared_ptr<AsyncCall> call) {
+std::shared_ptr<AsyncCall> AsyncCalls::Begin(EncodedRequest* request, absl::Duration timeout,
+                                             bool is_blocking, AsyncCall::Done done) {
+  auto call = std::make_shared<AsyncCall>(this, request, absl::Now() + timeout, is_blocking,
+                                          std::move(done));
   {
     // Held until the call runs, so that neither its end nor its cancellation comes before.
     absl::MutexLock call_lock(&call->mutex_);
@@ -188,13 +190,12 @@ absl::Status AsyncCalls::Call(EncodedRequest* request, absl::Duration timeout,
   }
   absl::Notification has_ended;
   absl::Status status;
-  const auto done = [&](const absl::Status& outcome, const grpc::ByteBuffer& received) {
-    status = outcome;
-    *response = received;
-    has_ended.Notify();
-  };
-  const auto call = Begin(std::make_shared<AsyncCall>(this, request, absl::Now() + timeout,
-                                                      /*is_blocking=*/true, done));
+  const auto call = Begin(request, timeout, /*is_blocking=*/true,
+                          [&](const absl::Status& outcome, const grpc::ByteBuffer& received) {
+                            status = outcome;
+                            *response = received;
+                            has_ended.Notify();
+                          });
   if (call->is_polled_for_) PollUntil(has_ended);
   has_ended.WaitForNotification();
   return status;

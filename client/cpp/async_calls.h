@@ -125,7 +125,9 @@ class AsyncCalls {
 
   enum class Poller { kNobody, kThread, kCaller };
 
-  std::shared_ptr<AsyncCall> Begin(std::shared_ptr<AsyncCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<AsyncCall> Begin(EncodedRequest* request, absl::Duration timeout,
+                                   bool is_blocking, AsyncCall::Done done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the call among those in flight; false while the client is being destroyed.
   bool Enter(const std::shared_ptr<AsyncCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -31,10 +31,10 @@ class StageOneTest : public conformance::DeviceTest {
     for (const aclTensor* tensor : tensors_) EXPECT_EQ(aclDestroyTensor(tensor), ACLNN_SUCCESS);
   }
 
-  aclTensor* Create(const Argument& view) {
-    aclTensor* tensor =
-        aclCreateTensor(view.shape.data(), view.shape.size(), view.dtype, nullptr, 0, view.format,
-                        view.shape.data(), view.shape.size(), reinterpret_cast<void*>(0x40));
+  aclTensor* Create(const Argument& argument) {
+    aclTensor* tensor = aclCreateTensor(
+        argument.shape.data(), argument.shape.size(), argument.dtype, nullptr, 0, argument.format,
+        argument.shape.data(), argument.shape.size(), reinterpret_cast<void*>(0x40));
     EXPECT_NE(tensor, nullptr);
     tensors_.push_back(tensor);
     return tensor;

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "server/run/early_claim.h"
 #include "tests/seed.h"
+#include "tests/unit/server/leases.h"
 
 namespace opserve::server {
 namespace {
@@ -20,8 +21,6 @@ using Outcome = TensorClaims::Outcome;
 using Wish = TensorClaims::Wish;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-absl::Time Second(int64_t second) { return absl::UnixEpoch() + absl::Seconds(second); }
 
 class TensorClaimsTest : public ::testing::Test {
  protected:
@@ -133,16 +132,16 @@ TEST_F(TensorClaimsTest, AClaimAheadWaitsForNothingButThoseThatHaveTheTensors) {
 
 TEST_F(TensorClaimsTest, WaitsEndAtTheirDeadline) {
   const auto first = Claim({{&a_, true}});
-  const auto early = Claim({{&a_, true}}, Second(10));
-  const auto late = Claim({{&a_, false}}, Second(20));
+  const auto early = Claim({{&a_, true}}, At(10));
+  const auto late = Claim({{&a_, false}}, At(20));
 
-  claims_.Expire(Second(9));
+  claims_.Expire(At(9));
   EXPECT_THAT(expired_, IsEmpty());
-  claims_.Expire(Second(10));
+  claims_.Expire(At(10));
   EXPECT_THAT(expired_, ElementsAre(early));
   claims_.Release(first);
   EXPECT_THAT(granted_, ElementsAre(late));
-  claims_.Expire(Second(30));  // granted ones have no deadline here
+  claims_.Expire(At(30));  // granted ones have no deadline here
   EXPECT_THAT(expired_, ElementsAre(early));
 }
 
@@ -212,7 +211,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
           requests.insert(waiting, {*claimed, wishes, absl::InfiniteFuture()});
           break;
         }
-        const absl::Time deadline = Second(now + 1 + below(20));
+        const absl::Time deadline = At(now + 1 + below(20));
         claimed = Claim(wishes, deadline);
         requests.push_back({*claimed, wishes, deadline});
         break;
@@ -235,7 +234,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
       }
       default:
         now += below(3);
-        claims_.Expire(Second(now));
+        claims_.Expire(At(now));
         is_swept = true;
         for (const TensorClaims::Ticket ticket : expired_) {
           const auto one =
@@ -243,7 +242,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
                            [&](const Request& other) { return other.ticket == ticket; });
           ASSERT_NE(one, requests.end());
           EXPECT_FALSE(one->is_granted);
-          EXPECT_LE(one->deadline, Second(now));
+          EXPECT_LE(one->deadline, At(now));
           requests.erase(one);
         }
     }
@@ -256,7 +255,7 @@ TEST_F(TensorClaimsTest, RandomRequestsAreGrantedInTheirOrder) {
     ASSERT_EQ(claims_.waiting(), static_cast<uint64_t>(waiting));
     for (const Request& one : requests) {
       if (is_swept && !one.is_granted) {
-        ASSERT_GT(one.deadline, Second(now));
+        ASSERT_GT(one.deadline, At(now));
       }
     }
   }
@@ -282,7 +281,7 @@ TEST_F(TensorClaimsTest, AnEarlyClaimTellsOfTheEndOfItsWait) {
       SCOPED_TRACE(testing::Message() << awaits_first << static_cast<int>(wanted));
       const TensorClaims::Ticket holder = Claim({{&a_, true}});
       const TensorClaims::Ticket early = claims_.NewTicket();
-      const auto claim = EarlyClaim::Take(claims_, early, {{&a_, true}}, Second(1));
+      const auto claim = EarlyClaim::Take(claims_, early, {{&a_, true}}, At(1));
       std::vector<Outcome> outcomes;
       const auto note = [&outcomes](Outcome outcome) { outcomes.push_back(outcome); };
       bool has_turn = awaits_first && claim->Await(note);
@@ -291,7 +290,7 @@ TEST_F(TensorClaimsTest, AnEarlyClaimTellsOfTheEndOfItsWait) {
       if (wanted == Outcome::kGranted) {
         claims_.Release(holder);
       } else {
-        claims_.Expire(Second(1));
+        claims_.Expire(At(1));
       }
 
       if (!awaits_first) has_turn = claim->Await(note);
