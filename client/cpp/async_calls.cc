@@ -201,6 +201,8 @@ absl::Status AsyncCalls::Call(EncodedRequest* request, absl::Duration timeout,
   return status;
 }
 
+bool AsyncCalls::IsPolledHere(const AsyncCalls* calls) { return polled_here == calls; }
+
 bool AsyncCalls::Enter(const std::shared_ptr<AsyncCall>& call) {
   absl::MutexLock lock(&mutex_);
   if (is_closing_) return false;

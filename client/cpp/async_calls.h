@@ -16,6 +16,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "client/cpp/borrow.h"
+#include "client/cpp/call_handle.h"
 #include "client/cpp/message.h"
 #include "client/cpp/queue_event.h"
 #include "client/cpp/retry_policy.h"
@@ -31,7 +32,7 @@ namespace opserve {
 class AsyncCalls;
 
 // A call in flight. Shared between AsyncCalls and the handles on it.
-class AsyncCall final : private QueueEvent, private SessionRequest {
+class AsyncCall final : public CancellableCall, private QueueEvent, private SessionRequest {
  public:
   // Gets the response if the status is OK.
   using Done = absl::AnyInvocable<void(const absl::Status&, const grpc::ByteBuffer&) &&>;
@@ -41,8 +42,7 @@ class AsyncCall final : private QueueEvent, private SessionRequest {
   AsyncCall(AsyncCalls* calls, EncodedRequest* request, absl::Time deadline, bool is_blocking,
             Done done);
 
-  // No effect once the call has ended. Thread-safe.
-  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class AsyncCalls;
@@ -114,6 +114,9 @@ class AsyncCalls {
   // from it, it is a call of the transport's.
   absl::Status Call(EncodedRequest* request, absl::Duration timeout, grpc::ByteBuffer* response)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether this thread polls for `calls`, which live then: it runs one of their `done`s.
+  static bool IsPolledHere(const AsyncCalls* calls);
 
  private:
   friend class AsyncCall;

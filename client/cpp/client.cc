@@ -52,10 +52,6 @@ absl::Status CallWithoutPayloads(Transport& transport, const char* method,
 
 }  // namespace
 
-void CallHandle::Cancel() const {
-  if (const std::shared_ptr<AsyncCall> call = call_.lock()) call->Cancel();
-}
-
 Client::Client(std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)),
       given_up_programs_(std::make_shared<GivenUpPrograms>()),

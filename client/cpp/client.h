@@ -20,6 +20,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/call_handle.h"
 #include "client/cpp/connect_options.h"
 #include "client/cpp/error.h"
 #include "client/cpp/execute_stream.h"
@@ -33,24 +34,9 @@
 
 namespace opserve {
 
-class AsyncCall;
 class AsyncCalls;
 class GivenUpPrograms;
 class Transport;
-
-// Refers to an asynchronous call. A value type; may outlive the call and the client. Thread-safe.
-class CallHandle {
- public:
-  CallHandle() = default;
-  explicit CallHandle(std::weak_ptr<AsyncCall> call) : call_(std::move(call)) {}
-
-  // Asks for the end of the call: its callback runs soon, with kCancelled or the result that was on
-  // its way. No effect once the call has ended.
-  void Cancel() const;
-
- private:
-  std::weak_ptr<AsyncCall> call_;
-};
 
 // A connection to one daemon, or one to each of several between which calls go round; made when
 // first needed and remade after it broke. Tensors are in the memory of one daemon: to use resident

@@ -27,7 +27,7 @@ endif()
 # "proto/status/X.h". A header that is not in these lists stays inside the tree; a test compiles each
 # installed one by itself.
 set(headers
-  client/cpp/admin_client.h client/cpp/client.h client/cpp/connect_options.h client/cpp/data_type.h
+  client/cpp/admin_client.h client/cpp/call_handle.h client/cpp/client.h client/cpp/connect_options.h client/cpp/data_type.h
   client/cpp/error.h client/cpp/execute_stream.h client/cpp/operator_calls.h client/cpp/operators.h client/cpp/prepared_program.h client/cpp/program.h client/cpp/request.h client/cpp/resident_tensor.h
   client/cpp/shared_memory.h client/cpp/shared_range.h client/cpp/tensor.h client/cpp/transfer_options.h
   proto/status/error.h proto/status/reason.h)

@@ -133,6 +133,24 @@ bool IsKnownNoMore(const absl::Status& status) {
   return detail && ReasonFromText(detail->reason()) == Reason::kProgramUnknown;
 }
 
+// Puts versions of inputs of these kinds into a call.
+absl::Status AddVersions(absl::Span<const ExpectedVersion> versions, const Kinds& kinds,
+                         v1::PreparedCall* call) {
+  for (const ExpectedVersion& expected : versions) {
+    const auto input = kinds.begin() + std::min<size_t>(expected.input, kinds.size());
+    if (input == kinds.end() || *input != v1::ProgramInput::KIND_RESIDENT) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a version of input ", expected.input, ", which is no resident tensor"));
+    }
+    v1::ExpectedVersion* message = call->add_versions();
+    // Handles are in the order of their inputs.
+    message->set_resident(
+        static_cast<uint32_t>(std::count(kinds.begin(), input, v1::ProgramInput::KIND_RESIDENT)));
+    message->set_version(expected.version);
+  }
+  return absl::OkStatus();
+}
+
 // Puts an input into a call, by its kind.
 struct InputPlacer {
   const InputOf& wanted;
@@ -183,6 +201,23 @@ struct PreparedProgram::State {
   };
   using SharedPrepared = std::shared_ptr<const Prepared>;
 
+  // A call, through all its attempts. The payloads are encoded once.
+  struct Run {
+    // Whether another attempt is to follow one that ended so.
+    bool IsToBeRepeated(const absl::Status& status);
+    absl::StatusOr<Response> Decode(const grpc::ByteBuffer& response) const {
+      return DecodeResponse(response, prepared->results, header.prepared());
+    }
+
+    v1::ExecuteRequest header;
+    std::vector<Tensor> payloads;
+    Kinds kinds;
+    RequestNumbers::Ticket number;
+    absl::Time deadline;
+    SharedPrepared prepared;  // of the last attempt
+    SharedPrepared lost;      // of the first one, if there is another
+  };
+
   ~State() {
     // The daemon is told with a later call of the client: a destructor must not wait for one.
     for (const auto& [kinds, one] : prepared) given_up->Add(one->handle);
@@ -191,6 +226,22 @@ struct PreparedProgram::State {
   // Puts the inputs into a call; the kinds of all inputs of the program, constants included.
   absl::StatusOr<Kinds> Place(absl::Span<const Input> values, v1::PreparedCall* call,
                               std::vector<Tensor>* payloads) const;
+
+  // Errors: as of Place; kInvalidArgument: a version of no resident tensor.
+  absl::StatusOr<Run> Begin(absl::Span<const Input> values,
+                            const PreparedCallOptions& options) const;
+
+  // The message of the run's next attempt. Errors: as of Find and EncodeMessage.
+  absl::StatusOr<EncodedRequest> Encode(Run* run) ABSL_LOCKS_EXCLUDED(mutex);
+
+  // The client's calls. Null: it is gone. Not owned by the result in one of its callbacks, where
+  // they live, since it must not be the last owner: they wait there for the end of all callbacks.
+  std::shared_ptr<AsyncCalls> LiveCalls() const {
+    if (async_calls.expired() || !AsyncCalls::IsPolledHere(calls_address)) {
+      return async_calls.lock();
+    }
+    return {std::shared_ptr<AsyncCalls>(), calls_address};
+  }
 
   // The program for inputs of these kinds, as the daemon has prepared it, other than `lost`.
   // kDeadlineExceeded: another call's preparation has not ended by then. Else the errors of
@@ -209,6 +260,7 @@ struct PreparedProgram::State {
   bool has_effects = false;
   std::shared_ptr<Transport> transport;
   std::weak_ptr<AsyncCalls> async_calls;  // while the client lives
+  AsyncCalls* calls_address = nullptr;    // of these
   std::shared_ptr<GivenUpPrograms> given_up;
 
   absl::Mutex mutex;
@@ -318,6 +370,7 @@ PreparedProgram PreparedProgram::Make(std::shared_ptr<Transport> transport,
   state->has_effects = HasEffects(program.program());
   state->program = std::move(program);
   state->transport = std::move(transport);
+  state->calls_address = async_calls.lock().get();
   state->async_calls = std::move(async_calls);
   state->given_up = std::move(given_up);
   return PreparedProgram(std::move(state));
@@ -331,49 +384,141 @@ absl::Status PreparedProgram::PrepareFor(absl::Span<const Input> inputs,
   return state_->Find(kinds, /*lost=*/nullptr, absl::Now() + timeout).status();
 }
 
-absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inputs,
-                                                     const PreparedCallOptions& options) const {
-  State& state = *state_;
-  const absl::Time deadline = absl::Now() + options.timeout;
-  v1::ExecuteRequest header;
-  header.set_want_receipt(options.want_receipt);
-  header.set_idempotency_key(options.idempotency_key);
-  header.set_priority(options.priority);
-  v1::PreparedCall& call = *header.mutable_prepared();
-  // Encoded once: a repetition sends the same payloads.
-  std::vector<Tensor> payloads;
-  OPSERVE_ASSIGN_OR_RETURN(const Kinds kinds, state.Place(inputs, &call, &payloads));
-  payloads.insert(payloads.end(), state.constants.begin(), state.constants.end());
+absl::StatusOr<PreparedProgram::State::Run> PreparedProgram::State::Begin(
+    absl::Span<const Input> values, const PreparedCallOptions& options) const {
+  Run run;
+  run.deadline = absl::Now() + options.timeout;
+  run.header.set_want_receipt(options.want_receipt);
+  run.header.set_idempotency_key(options.idempotency_key);
+  run.header.set_priority(options.priority);
+  v1::PreparedCall& call = *run.header.mutable_prepared();
+  OPSERVE_ASSIGN_OR_RETURN(run.kinds, Place(values, &call, &run.payloads));
+  run.payloads.insert(run.payloads.end(), constants.begin(), constants.end());
   for (const ChangedAttribute& changed : options.attributes) {
     v1::ChangedAttribute* message = call.add_attributes();
     message->set_invocation(changed.invocation);
     EncodeAttribute(changed.attribute, message->mutable_attribute());
   }
-  RequestNumbers::Ticket number;
+  OPSERVE_RETURN_IF_ERROR(AddVersions(options.versions, run.kinds, &call));
   // One number for all attempts, so that the daemon recognises a repetition that it has already
   // run.
-  if (state.has_effects && NeedsIdentity(header)) {
-    number = state.transport->request_numbers().Take(header.mutable_identity());
+  if (has_effects && NeedsIdentity(run.header)) {
+    run.number = transport->request_numbers().Take(run.header.mutable_identity());
   }
-  State::SharedPrepared lost;
+  return run;
+}
+
+absl::StatusOr<EncodedRequest> PreparedProgram::State::Encode(Run* run) {
+  OPSERVE_ASSIGN_OR_RETURN(run->prepared, Find(run->kinds, run->lost.get(), run->deadline));
+  v1::PreparedCall& call = *run->header.mutable_prepared();
+  call.set_program(run->prepared->handle);
+  call.set_want_brief(!run->prepared->results.empty());
+  return EncodeMessage(run->header, run->payloads);
+}
+
+bool PreparedProgram::State::Run::IsToBeRepeated(const absl::Status& status) {
+  // Once: a daemon that forgets programs at once would else be asked until the deadline.
+  if (lost != nullptr || !IsKnownNoMore(status)) return false;
+  lost = prepared;
+  return true;
+}
+
+absl::StatusOr<Response> PreparedProgram::operator()(absl::Span<const Input> inputs,
+                                                     const PreparedCallOptions& options) const {
+  OPSERVE_ASSIGN_OR_RETURN(State::Run run, state_->Begin(inputs, options));
   for (;;) {
-    OPSERVE_ASSIGN_OR_RETURN(const State::SharedPrepared prepared,
-                             state.Find(kinds, lost.get(), deadline));
-    call.set_program(prepared->handle);
-    call.set_want_brief(!prepared->results.empty());
     // Not copied, as in Client::Execute.
-    absl::StatusOr<EncodedRequest> encoded = EncodeMessage(header, payloads);
+    absl::StatusOr<EncodedRequest> encoded = state_->Encode(&run);
     if (!encoded.ok()) return encoded.status();
     grpc::ByteBuffer response;
     // The client may be gone; the transport is this program's own share.
-    absl::Status status = CallExecute(*state.transport, state.async_calls.lock().get(), &*encoded,
-                                      deadline - absl::Now(), &response);
-    if (status.ok()) return DecodeResponse(response, prepared->results, call);
-    // Once for each call: a daemon that forgets programs at once would else be asked until the
-    // deadline.
-    if (lost != nullptr || !IsKnownNoMore(status)) return status;
-    lost = prepared;
+    absl::Status status = CallExecute(*state_->transport, state_->LiveCalls().get(), &*encoded,
+                                      run.deadline - absl::Now(), &response);
+    if (status.ok()) return run.Decode(response);
+    if (!run.IsToBeRepeated(status)) return status;
   }
+}
+
+// A run beside its caller.
+class PreparedProgram::AsyncRun final : public CancellableCall {
+ public:
+  AsyncRun(std::shared_ptr<State> state, State::Run run, Callback callback)
+      : state_(std::move(state)), run_(std::move(run)), callback_(std::move(callback)) {}
+
+  // Begins the next attempt.
+  static void Start(const std::shared_ptr<AsyncRun>& self) {
+    absl::StatusOr<EncodedRequest> encoded = self->state_->Encode(&self->run_);
+    if (!encoded.ok()) return self->End(encoded.status());
+    const std::shared_ptr<AsyncCalls> calls = self->state_->LiveCalls();
+    if (calls == nullptr) return self->End(absl::CancelledError("the client is destroyed"));
+    int attempt = 0;
+    {
+      absl::MutexLock lock(&self->mutex_);
+      attempt = ++self->attempts_;
+    }
+    const std::shared_ptr<AsyncCall> call =
+        calls->Start(&*encoded, self->run_.deadline - absl::Now(),
+                     [self](const absl::Status& status, const grpc::ByteBuffer& response) {
+                       if (!status.ok() && self->run_.IsToBeRepeated(status)) return Start(self);
+                       self->End(status.ok() ? self->run_.Decode(response) : status);
+                     });
+    bool is_cancelled = false;
+    {
+      absl::MutexLock lock(&self->mutex_);
+      // It may have ended by now, and the next one have begun.
+      if (attempt == self->attempts_) self->current_ = call;
+      is_cancelled = self->is_cancelled_;
+    }
+    if (is_cancelled) call->Cancel();
+  }
+
+  void Cancel() override ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::shared_ptr<AsyncCall> current;
+    {
+      absl::MutexLock lock(&mutex_);
+      is_cancelled_ = true;
+      current = current_.lock();
+    }
+    if (current != nullptr) current->Cancel();
+  }
+
+ private:
+  void End(absl::StatusOr<Response> response) { std::move(callback_)(std::move(response)); }
+
+  const std::shared_ptr<State> state_;
+  // Used by one thread at a time: the caller's until its attempt has begun, then the client's.
+  State::Run run_;
+  Callback callback_;
+
+  absl::Mutex mutex_;
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  int attempts_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::weak_ptr<AsyncCall> current_ ABSL_GUARDED_BY(mutex_);
+};
+
+CallHandle PreparedProgram::CallAsync(absl::Span<const Input> inputs, Callback callback,
+                                      const PreparedCallOptions& options) const {
+  absl::StatusOr<State::Run> run = state_->Begin(inputs, options);
+  if (!run.ok()) {
+    std::move(callback)(run.status());
+    return CallHandle();
+  }
+  const auto started = std::make_shared<AsyncRun>(state_, *std::move(run), std::move(callback));
+  AsyncRun::Start(started);
+  return CallHandle(started);
+}
+
+std::future<absl::StatusOr<Response>> PreparedProgram::CallAsync(
+    absl::Span<const Input> inputs, const PreparedCallOptions& options) const {
+  std::promise<absl::StatusOr<Response>> promise;
+  std::future<absl::StatusOr<Response>> future = promise.get_future();
+  CallAsync(
+      inputs,
+      [promise = std::move(promise)](absl::StatusOr<Response> response) mutable {
+        promise.set_value(std::move(response));
+      },
+      options);
+  return future;
 }
 
 absl::Span<const InputOf> PreparedProgram::inputs() const { return state_->inputs; }

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "client/cpp/call_handle.h"
 #include "client/cpp/request.h"
 
 namespace opserve {
@@ -25,8 +28,16 @@ struct ChangedAttribute {
   NamedAttribute attribute = {};
 };
 
+// The version that a resident tensor must have when the call's turn with it comes. So a call that
+// is sent before the one that replaces its tensors is answered runs only if that one has succeeded.
+struct ExpectedVersion {
+  uint32_t input = 0;    // number of the input; a ResidentTensor
+  uint64_t version = 0;  // kFailedPrecondition: it has another one, and nothing was done
+};
+
 struct PreparedCallOptions {
   std::vector<ChangedAttribute> attributes = {};
+  std::vector<ExpectedVersion> versions = {};
   bool want_receipt = false;
   v1::Priority priority = v1::PRIORITY_NORMAL;  // as Request::priority
   std::string idempotency_key = {};             // as Request::idempotency_key
@@ -47,7 +58,9 @@ struct PreparedCallOptions {
 class PreparedProgram {
  public:
   using Input = std::variant<Tensor, ResidentTensor, SharedTensor>;
-  struct State;  // internal
+  using Callback = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
+  struct State;    // internal
+  class AsyncRun;  // internal
 
   // For Client::Prepare. Nothing is sent yet. kInvalidArgument: an input of the program is used by
   // nothing, or has two dtypes or shapes.
@@ -78,6 +91,20 @@ class PreparedProgram {
   // Client::Execute.
   absl::StatusOr<Response> operator()(absl::Span<const Input> inputs,
                                       const PreparedCallOptions& options = {}) const;
+
+  // Runs it once; `callback` is called as Client::ExecuteAsync does. Calls of one client that use
+  // the same resident tensors run in the order in which they were made, so step n+1 can be sent
+  // before step n is answered. Tensors have to be kept as Tensor says until the callback runs.
+  //
+  // Waits only while the program must be prepared for inputs that come so: the first time
+  // (PrepareFor does that beforehand) and, in the client's thread, when the daemon has lost it.
+  // Once the client is destroyed, calls end with kCancelled.
+  CallHandle CallAsync(absl::Span<const Input> inputs, Callback callback,
+                       const PreparedCallOptions& options = {}) const;
+
+  // The same, with the response in a future.
+  std::future<absl::StatusOr<Response>> CallAsync(absl::Span<const Input> inputs,
+                                                  const PreparedCallOptions& options = {}) const;
 
   // The inputs of a call, in their order.
   absl::Span<const InputOf> inputs() const;

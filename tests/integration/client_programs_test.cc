@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,9 +18,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/await.h"
 #include "tests/integration/await_session.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/unit/client/command_line_fixture.h"
+#include "tests/unit/server/acl_environment.h"
 
 namespace opserve {
 namespace {
@@ -223,6 +227,85 @@ TEST_P(ClientProgramsTest, AProgramThatTheDaemonLostIsPreparedAgainOnce) {
   EXPECT_EQ(step.prepared_again(), 1u);
 }
 
+TEST_P(ClientProgramsTest, CallsBesideTheirCallerHaveTheSameResults) {
+  const PreparedProgram step = client().Prepare(Step().request()).value();
+  std::vector<std::future<absl::StatusOr<Response>>> responses;
+  for (int i = 0; i < 100; ++i) {
+    responses.push_back(step.CallAsync({Vector({static_cast<float>(i), 5}), Vector({10, 20})}));
+  }
+
+  for (int i = 0; i < 100; ++i) {
+    const absl::StatusOr<Response> response = responses[i].get();
+    ASSERT_TRUE(response.ok()) << response.status();
+    EXPECT_THAT(Floats(response->results[0]), ElementsAre(static_cast<float>(i) + 30, 65));
+  }
+  EXPECT_EQ(Prepared(), 1u);
+}
+
+TEST_P(ClientProgramsTest, ACallbackMayMakeTheNextCall) {
+  const PreparedProgram step = client().Prepare(Step().request()).value();
+  std::promise<absl::StatusOr<Response>> last;
+  step.CallAsync({Vector({1, 2}), Vector({3, 4})}, [&](absl::StatusOr<Response> first) {
+    if (!first.ok()) return last.set_value(std::move(first));
+    const absl::StatusOr<Response> inside =
+        step({Vector(Floats(first->results[0])), Vector({0, 0})});
+    if (!inside.ok()) return last.set_value(inside);
+    step.CallAsync({Vector(Floats(inside->results[0])), Vector({1, 1})},
+                   [&](absl::StatusOr<Response> second) { last.set_value(std::move(second)); });
+  });
+
+  const absl::StatusOr<Response> response = last.get_future().get();
+
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_THAT(Floats(response->results[0]), ElementsAre(1 + 9 + 3, 2 + 12 + 3));
+}
+
+TEST_P(ClientProgramsTest, AProgramThatIsLostWithCallsInFlightIsPreparedAgainOnce) {
+  const PreparedProgram step = client().Prepare(Step().request()).value();
+  ASSERT_TRUE(step.PrepareFor({Vector({1, 2}), Vector({3, 4})}).ok());
+  daemon_.daemon().prepared().Expire(absl::Now() + absl::Hours(1000));
+
+  std::vector<std::future<absl::StatusOr<Response>>> responses;
+  for (int i = 0; i < 8; ++i) {
+    responses.push_back(step.CallAsync({Vector({1, 2}), Vector({3, 4})}));
+  }
+
+  for (auto& response : responses) {
+    const absl::StatusOr<Response> answer = response.get();
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_THAT(Floats(answer->results[0]), ElementsAre(10, 14));
+  }
+  EXPECT_EQ(step.prepared_again(), 1u);
+}
+
+TEST_P(ClientProgramsTest, MistakesOfACallBesideItsCallerAreToldAtOnce) {
+  const PreparedProgram step = client().Prepare(Step().request()).value();
+  const struct {
+    std::vector<PreparedProgram::Input> inputs;
+    PreparedCallOptions options;
+    const char* problem;
+  } kMistakes[] = {
+      {{Vector({1, 2})}, {}, "1 inputs given; the program has 2"},
+      {{Vector({1, 2}), Vector({3})}, {}, "input 1 is FLOAT [1]; expected FLOAT [2]"},
+      {{Vector({1, 2}), Vector({3, 4})},
+       {.versions = {{.input = 1, .version = 1}}},
+       "a version of input 1, which is no resident tensor"},
+      {{Vector({1, 2}), Vector({3, 4})},
+       {.versions = {{.input = 2, .version = 1}}},
+       "a version of input 2, which is no resident tensor"},
+  };
+  for (const auto& mistake : kMistakes) {
+    absl::Status status;
+    step.CallAsync(
+        mistake.inputs,
+        [&](const absl::StatusOr<Response>& response) { status = response.status(); },
+        mistake.options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(), mistake.problem);
+  }
+  EXPECT_EQ(Prepared(), 0u);
+}
+
 TEST_P(ClientProgramsTest, TheDaemonForgetsProgramsThatNobodyHas) {
   {
     const PreparedProgram step = client().Prepare(Step().request()).value();
@@ -252,6 +335,122 @@ TEST_P(ClientProgramsTest, WrongInputsAreNamed) {
   unused.Return(unused.Neg(unused.Input(kFloat, {2})));
   EXPECT_EQ(client().Prepare(unused.request()).status().message(),
             "input 0 of the program is used by nothing");
+}
+
+// w += x, beside its caller in a session.
+class StepsInFlightTest : public ProgramsFixture {
+ protected:
+  StepsInFlightTest() {
+    server::AwaitSession(daemon_, client());
+    Program p;
+    const InputOf x = p.Input(kFloat, {2});
+    const InputOf w = p.Input(kFloat, {2});
+    p.Replace(w, p.Add(w, x));
+    step_.emplace(client().Prepare(p.request()).value());
+  }
+
+  std::optional<PreparedProgram> step_;
+};
+
+TEST_F(StepsInFlightTest, RunInTheOrderInWhichTheyWereSent) {
+  const ResidentTensor total = Upload({0, 0});
+  std::vector<std::future<absl::StatusOr<Response>>> responses;
+  for (uint64_t i = 0; i < 50; ++i) {
+    responses.push_back(
+        step_->CallAsync({Vector({1, 2}), total}, {.versions = {{.input = 1, .version = 1 + i}}}));
+  }
+
+  for (uint64_t i = 0; i < 50; ++i) {
+    const absl::StatusOr<Response> response = responses[i].get();
+    ASSERT_TRUE(response.ok()) << response.status();
+    EXPECT_EQ(response->kept[0].version, 2 + i);
+  }
+  EXPECT_THAT(Download(total), ElementsAre(50, 100));
+}
+
+TEST_F(StepsInFlightTest, DoNothingAfterOneThatFailed) {
+  const ResidentTensor total = Upload({0, 0});
+  auto first =
+      step_->CallAsync({Vector({1, 2}), total}, {.versions = {{.input = 1, .version = 1}}});
+  auto wrong =
+      step_->CallAsync({Vector({1, 2}), total}, {.versions = {{.input = 1, .version = 7}}});
+  auto next = step_->CallAsync({Vector({1, 2}), total}, {.versions = {{.input = 1, .version = 3}}});
+
+  EXPECT_TRUE(first.get().ok());
+  for (auto* failed : {&wrong, &next}) {
+    const absl::Status status = failed->get().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_EQ(ErrorDetailOf(status)->reason(), "tensor_version");
+  }
+  EXPECT_THAT(Download(total), ElementsAre(1, 2));
+}
+
+TEST(PreparedProgramTest, ACallBesideItsCallerCanBeCancelled) {
+  InProcessDaemon daemon(InProcessDaemon::OneLane());
+  const std::vector<PreparedProgram::Input> inputs = {Vector({1, 2}), Vector({3, 4})};
+  for (const bool has_session : {false, true}) {
+    const auto client = *Client::Connect(daemon.target(), {.session = has_session});
+    if (has_session) server::AwaitSession(daemon, *client);
+    for (const bool is_lost : {false, true}) {
+      const PreparedProgram step = client->Prepare(Step().request()).value();
+      ASSERT_TRUE(step(inputs).ok());
+      if (is_lost) daemon.daemon().prepared().Expire(absl::Now() + absl::Hours(1000));
+      const int64_t launches = server::HostCount(OPSERVE_HOST_LAUNCHES);
+      server::InjectFaults("kernel=*,slow=1000000");
+      auto slow = client->ExecuteAsync(
+          {.invocations = {{.operator_name = "Neg", .inputs = {{"self", Vector({1})}}}}});
+      EXPECT_TRUE(Await([&] { return server::HostCount(OPSERVE_HOST_LAUNCHES) > launches; }));
+
+      std::promise<absl::StatusCode> end;
+      const CallHandle handle =
+          step.CallAsync(inputs, [&](const absl::StatusOr<Response>& response) {
+            end.set_value(response.status().code());
+          });
+      EXPECT_TRUE(Await([&] { return step.prepared_again() == (is_lost ? 1u : 0u); }));
+      handle.Cancel();
+
+      EXPECT_EQ(end.get_future().get(), absl::StatusCode::kCancelled);
+      server::ClearFaults();
+      EXPECT_TRUE(slow.get().ok());
+      handle.Cancel();  // does nothing
+    }
+  }
+}
+
+TEST(PreparedProgramTest, ACallAfterTheClientsEndIsCancelled) {
+  InProcessDaemon daemon;
+  std::unique_ptr<Client> client = *Client::Connect(daemon.target());
+  const PreparedProgram step = client->Prepare(Step().request()).value();
+  ASSERT_TRUE(step.PrepareFor({Vector({1, 2}), Vector({3, 4})}).ok());
+  client.reset();
+
+  EXPECT_EQ(step.CallAsync({Vector({1, 2}), Vector({3, 4})}).get().status().code(),
+            absl::StatusCode::kCancelled);
+}
+
+// The client goes while its thread makes a call of the program in a callback.
+TEST(PreparedProgramTest, AClientMayGoWhileACallbackCallsTheProgram) {
+  InProcessDaemon daemon;
+  for (int i = 0; i < 20; ++i) {
+    std::unique_ptr<Client> client = *Client::Connect(daemon.target());
+    const PreparedProgram step = client->Prepare(Step().request()).value();
+    std::promise<void> begun;
+    std::promise<absl::StatusCode> last;
+    step.CallAsync({Vector({1, 2}), Vector({3, 4})}, [&](const absl::StatusOr<Response>&) {
+      begun.set_value();
+      // One that waits, and one that is in flight or not begun when the client goes.
+      step({Vector({1, 2}), Vector({3, 4})}).IgnoreError();
+      step.CallAsync({Vector({1, 2}), Vector({3, 4})},
+                     [&](const absl::StatusOr<Response>& response) {
+                       last.set_value(response.status().code());
+                     });
+    });
+    begun.get_future().wait();
+    client.reset();
+
+    EXPECT_THAT(last.get_future().get(),
+                testing::AnyOf(absl::StatusCode::kOk, absl::StatusCode::kCancelled));
+  }
 }
 
 class ProgramCommandTest : public ProgramsFixture {

@@ -249,6 +249,84 @@ def test_what_is_wrong_with_a_call_is_told_and_leaves_the_program(client):
     np.testing.assert_allclose(run(x, w).results[0], expected(x, w), rtol=1e-5, atol=1e-6)
 
 
+def adding() -> tuple[opserve.Program, list[Any]]:
+    """w += x."""
+    program = opserve.Program()
+    x = program.input("float32", (2,))
+    w = program.input("float32", (2,))
+    return program, [program.replace(w, program.add(x, w))]
+
+
+def test_runs_in_flight_go_in_the_order_in_which_they_were_submitted(client):
+    run = client.prepare(*adding())
+    total = client.upload(np.zeros(2, np.float32))
+    step = np.array([1, 2], np.float32)
+    run(step, client.upload(step))  # prepares it, and the session is open then
+
+    pending = [run.submit(step, total, versions={1: 1 + number}) for number in range(20)]
+
+    assert [one.result().results[0].version for one in pending] == list(range(2, 22))
+    np.testing.assert_array_equal(client.download(total), 20 * step)
+    assert pending[0].result() is pending[0].result()
+    client.release([total])
+
+
+def test_runs_after_one_that_failed_do_nothing(client):
+    run = client.prepare(*adding())
+    total = client.upload(np.zeros(2, np.float32))
+    step = np.array([1, 2], np.float32)
+    run(step, client.upload(step))
+
+    pending = [run.submit(step, total, versions={1: version}) for version in (1, 7, 3)]
+
+    pending[0].result()
+    for failed in pending[1:]:
+        for _ in range(2):
+            with pytest.raises(opserve.FailedPreconditionError) as error:
+                failed.result()
+            assert error.value.reason == "tensor_version"
+    with pytest.raises(opserve.FailedPreconditionError):
+        run(step, total, versions={1: 1})
+    np.testing.assert_array_equal(client.download(total), step)
+    client.release([total])
+
+
+def test_runs_in_flight_of_a_lost_program_prepare_it_again_once(start_daemon):
+    daemon = start_daemon()
+    x, w = arrays()
+    with opserve.Client(daemon.target) as client:
+        program, value = chain()
+        run = client.prepare(program, [value])
+        run(x, w)
+        daemon.stop()
+        daemon.start()
+
+        pending = [run.submit(x + number, w) for number in range(4)]
+
+        for number, one in enumerate(pending):
+            np.testing.assert_allclose(
+                one.result().results[0], expected(x + number, w), rtol=1e-4, atol=1e-5
+            )
+        assert run.prepared_again == 1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "versions", "problem"),
+    [
+        (1, {}, "1 inputs given; the program has 2"),
+        (2, {1: 1}, "a version of input 1, which is no resident tensor"),
+        (2, {2: 1}, "a version of input 2, which is no resident tensor"),
+        (2, {-1: 1}, "a version of input -1, which is no resident tensor"),
+    ],
+)
+def test_mistakes_of_a_submitted_run_are_told_at_once(client, inputs, versions, problem):
+    program, value = chain()
+    run = client.prepare(program, [value])
+
+    with pytest.raises((TypeError, ValueError), match=problem):
+        run.submit(*arrays()[:inputs], versions=versions)
+
+
 def without_results(answer: bytes) -> bytes:
     """The answer to Prepare of a daemon that does not know brief answers."""
     response = _wire.PrepareResponse.FromString(answer)

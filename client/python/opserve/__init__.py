@@ -33,7 +33,7 @@ from opserve.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from opserve.prepared import PreparedProgram
+from opserve.prepared import PendingRun, PreparedProgram
 from opserve.program import (
     InputOf,
     Keep,
@@ -73,6 +73,7 @@ __all__ = [
     "OpserveError",
     "OutputList",
     "OutputOf",
+    "PendingRun",
     "PermissionDeniedError",
     "PreparedProgram",
     "Program",

@@ -226,12 +226,14 @@ class Request:
                 continue
             if isinstance(staying, Keep):
                 made = brief.kept[one.place]
-                handle, lease_end = made.handle, made.lease_end
+                handle, lease_end, version = made.handle, made.lease_end, 1
             else:
                 tensor = staying.tensor
                 replaced = inputs[tensor.number] if isinstance(tensor, InputOf) else tensor
-                handle, lease_end = replaced.handle, None
-            results[position] = _stayed(handle, one.dtype, one.shape, lease_end, brief.device)
+                handle, lease_end, version = replaced.handle, None, brief.versions[one.place]
+            results[position] = _stayed(
+                handle, one.dtype, one.shape, lease_end, brief.device, version
+            )
         return self._response(results, response, (one.output for one in known))
 
     def _add_invocations(self, program: Program) -> None:
@@ -352,7 +354,9 @@ class Request:
             if result.HasField("kept"):
                 kept = result.kept
                 lease_end = kept.lease_end if kept.HasField("lease_end") else None
-                return _stayed(tensor.resident_tensor, dtype, shape, lease_end, kept.device)
+                return _stayed(
+                    tensor.resident_tensor, dtype, shape, lease_end, kept.device, kept.version
+                )
             is_in_place = position in self._in_place
             data = None if is_in_place else payloads[tensor.payload]
         except (ValueError, IndexError) as error:
@@ -390,13 +394,18 @@ def _output_of(result: Result) -> OutputOf:
 
 
 def _stayed(
-    handle: bytes, dtype: DataType, shape: tuple[int, ...], lease_end: Any, device: int
+    handle: bytes,
+    dtype: DataType,
+    shape: tuple[int, ...],
+    lease_end: Any,
+    device: int,
+    version: int,
 ) -> ResidentTensor:
     """A tensor that a result became, or replaced: then its lease is not told."""
     end = datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
     if lease_end is not None:
         end = lease_end.ToDatetime(datetime.timezone.utc)
-    return ResidentTensor(handle, dtype, shape, end, device)
+    return ResidentTensor(handle, dtype, shape, end, device, version)
 
 
 def _outputs_of_last(program: Program) -> list[tuple[int, str]]:

@@ -70,6 +70,38 @@ class SentRun:
                 self._ticket.release()
 
 
+class PendingRun:
+    """A run of a prepared program whose answer was not waited for. Thread-safe.
+
+    The call goes on as long as this object lives: keep it until its result is there.
+    """
+
+    def __init__(self, sent: SentRun, decode: Callable[[Buffer], Response]) -> None:
+        self._sent = sent
+        self._decode = decode
+        self._lock = threading.Lock()
+        # Guarded by _lock.
+        self._response: Optional[Response] = None
+        self._error: Optional[Exception] = None
+
+    def result(self) -> Response:
+        """Waits for the answer, and repeats the run as a call would. Any number of times.
+
+        Raises:
+            OpserveError: the run has failed.
+        """
+        with self._lock:
+            if self._response is None and self._error is None:
+                try:
+                    self._response = self._decode(self._sent.result())
+                except Exception as error:
+                    self._error = error  # the answer is read once
+            if self._error is not None:
+                raise self._error
+            assert self._response is not None
+            return self._response
+
+
 class PreparedProgram:
     """A program that the daemon has checked, bound and planned; a call gives it inputs and runs it.
 
@@ -116,6 +148,7 @@ class PreparedProgram:
         self,
         *inputs: Any,
         attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]] = None,
+        versions: Optional[Mapping[int, int]] = None,
         idempotency_key: str = "",
         timeout: Optional[float] = None,
     ) -> Response:
@@ -125,23 +158,16 @@ class PreparedProgram:
             inputs: in the order of Program.input, each of its dtype and shape.
             attributes: numbers that are others in this run, by invocation and name: seeds,
                 learning rates. An int sets an integer attribute, a float any other.
+            versions: that resident tensors must have when the run's turn with them comes, by the
+                numbers of the inputs; FailedPreconditionError (tensor_version) if one has another.
             idempotency_key: as in Client.execute().
             timeout: in seconds; None: the client's.
 
         Raises:
-            TypeError, ValueError: an input is missing or not of its dtype and shape.
+            TypeError, ValueError: an input is missing or not of its dtype and shape, or a version
+                is of no resident tensor.
         """
-        if len(inputs) != len(self.inputs):
-            raise TypeError(
-                f"{len(inputs)} inputs given; the program has {len(self.inputs)}"
-            )
-        views = [_check(wanted, value) for wanted, value in zip(self.inputs, inputs)]
-        call = _wire.PreparedCall()
-        payloads: list[Buffer] = []
-        kinds = tuple(
-            self._place(number, view, call, payloads) for number, view in enumerate(views)
-        )
-        encoded = call.SerializeToString() + encode_attributes(attributes or {})
+        views, kinds, encoded, payloads = self._encode(inputs, attributes, versions)
         ticket = self._ticket(idempotency_key)
         message = self._encoder(encoded, payloads, idempotency_key, ticket)
         prepared = self._find(kinds, timeout)
@@ -156,6 +182,24 @@ class PreparedProgram:
             if ticket is not None:
                 ticket.release()
         return self._request.decode(answer, inputs=views)
+
+    def submit(
+        self,
+        *inputs: Any,
+        attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]] = None,
+        versions: Optional[Mapping[int, int]] = None,
+        idempotency_key: str = "",
+        timeout: Optional[float] = None,
+    ) -> PendingRun:
+        """Runs it once, and does not wait for the answer; arguments and errors as of a call.
+
+        Runs that use the same resident tensors go in the order in which they were submitted, so
+        step n+1 can be sent before step n is answered; with `versions` it runs only if step n has
+        succeeded. Tensors are not to be changed until the result is there.
+        """
+        views, kinds, encoded, payloads = self._encode(inputs, attributes, versions)
+        sent = self.send(kinds, encoded, payloads, idempotency_key, timeout)
+        return PendingRun(sent, lambda answer: self._request.decode(answer, inputs=views))
 
     def send(
         self,
@@ -224,6 +268,28 @@ class PreparedProgram:
             "a PreparedProgram belongs to a client and cannot be pickled or copied: prepare the "
             "program in each process"
         )
+
+    def _encode(
+        self,
+        inputs: Sequence[Any],
+        attributes: Optional[Mapping[int, Mapping[str, Union[int, float]]]],
+        versions: Optional[Mapping[int, int]],
+    ) -> tuple[list[Union[TensorView, ResidentTensor]], tuple[int, ...], bytes, list[Buffer]]:
+        """The inputs as tensors, how each comes, the PreparedCall without program, and payloads."""
+        if len(inputs) != len(self.inputs):
+            raise TypeError(
+                f"{len(inputs)} inputs given; the program has {len(self.inputs)}"
+            )
+        views = [_check(wanted, value) for wanted, value in zip(self.inputs, inputs)]
+        call = _wire.PreparedCall()
+        payloads: list[Buffer] = []
+        kinds = tuple(
+            self._place(number, view, call, payloads) for number, view in enumerate(views)
+        )
+        encoded: bytes = call.SerializeToString() + encode_attributes(attributes or {})
+        if versions:
+            encoded += encode_versions(_by_resident(kinds, versions))
+        return views, kinds, encoded, payloads
 
     def _ticket(self, key: str) -> Optional[Ticket]:
         return self._numbers.take() if self._request.has_effects and not key else None
@@ -399,6 +465,16 @@ def encode_versions(versions: Iterable[tuple[int, int]]) -> bytes:
             for resident, version in versions
         ]
     )
+
+
+def _by_resident(
+    kinds: Sequence[int], versions: Mapping[int, int]
+) -> Iterable[tuple[int, int]]:
+    """Versions by the positions of resident tensors, of those by the numbers of inputs."""
+    for number, version in versions.items():
+        if not 0 <= number < len(kinds) or kinds[number] != RESIDENT:
+            raise ValueError(f"a version of input {number}, which is no resident tensor")
+        yield kinds[:number].count(RESIDENT), version
 
 
 def encode_attributes(

@@ -24,6 +24,7 @@ class ResidentTensor:
         shape: of the tensor, which is contiguous.
         lease_end: as of the upload.
         device: where it is.
+        version: of the elements, as of the answer that told of it; each replacement adds 1.
     """
 
     handle: bytes
@@ -31,6 +32,7 @@ class ResidentTensor:
     shape: tuple[int, ...]
     lease_end: datetime.datetime
     device: int
+    version: int = dataclasses.field(default=1, compare=False)
 
     def __repr__(self) -> str:
         # Without the handle: knowing it is the right to use the tensor.
