@@ -360,21 +360,22 @@ absl::Status Daemon::Serve(BoundAddresses bound) {
             // Called during the drain, when grpc_ is there.
             .on_welcome = [this] { grpc_->SetMovedTo(&config_.deposit->client_address); }});
   }
-  OPSERVE_ASSIGN_OR_RETURN(grpc_, GrpcServer::Start(config_, std::move(bound.clients),
-                                                    {.operators = operators_.get(),
-                                                     .scheduler = scheduler_.get(),
-                                                     .residents = residents_.get(),
-                                                     .prepared = prepared_.get(),
-                                                     .shared_regions = shared_regions_.get(),
-                                                     .named_regions = named_regions_.get(),
-                                                     .metrics = metrics_.get(),
-                                                     .request_log = &request_log_,
-                                                     .shadow_checks = shadow_checks_.get(),
-                                                     .tenants = tenants_.get(),
-                                                     .peers = &peers_,
-                                                     .deposits = &deposits_,
-                                                     .tls = tls_.get(),
-                                                     .status = [this] { return Status(); }}));
+  OPSERVE_ASSIGN_OR_RETURN(grpc_,
+                           GrpcServer::Start(config_, std::move(bound.clients),
+                                             {.requests = {.operators = operators_.get(),
+                                                           .scheduler = scheduler_.get(),
+                                                           .residents = residents_.get(),
+                                                           .prepared = prepared_.get(),
+                                                           .shared_regions = shared_regions_.get(),
+                                                           .metrics = metrics_.get(),
+                                                           .request_log = &request_log_,
+                                                           .shadow_checks = shadow_checks_.get()},
+                                              .named_regions = named_regions_.get(),
+                                              .tenants = tenants_.get(),
+                                              .peers = &peers_,
+                                              .deposits = &deposits_,
+                                              .tls = tls_.get(),
+                                              .status = [this] { return Status(); }}));
   if (config_.enable_shm) {
     OPSERVE_ASSIGN_OR_RETURN(
         shared_memory_,

@@ -130,15 +130,15 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const Config& conf
 GrpcServer::GrpcServer(const Config& config, Parts parts)
     : parts_(std::move(parts)),
       ledger_(LedgerOptions(config)),
-      authenticator_(*parts_.tenants, *parts_.peers, *parts_.metrics, ledger_),
+      authenticator_(*parts_.tenants, *parts_.peers, *parts_.requests.metrics, ledger_),
       calls_(config.max_message_bytes, config.max_header_bytes, config.write_stall_timeout),
       health_(calls_, authenticator_, ledger_, config.max_anonymous_streams),
       idempotency_({.max_bytes = config.idempotency_cache_bytes}),
-      statistics_(parts_.operators->operators().size()),
-      inference_({.operators = *parts_.operators,
+      statistics_(parts_.requests.operators->operators().size()),
+      inference_({.operators = *parts_.requests.operators,
                   .statistics = statistics_,
-                  .scheduler = *parts_.scheduler,
-                  .metrics = *parts_.metrics,
+                  .scheduler = *parts_.requests.scheduler,
+                  .metrics = *parts_.requests.metrics,
                   .authenticator = authenticator_,
                   .calls = calls_,
                   .is_serving = [this] { return health_.is_serving(); },
@@ -149,16 +149,9 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
                 ledger_) {
   execute_.service = &operator_service_;
   execute_.calls = &calls_;
-  execute_.operators = parts_.operators;
-  execute_.scheduler = parts_.scheduler;
-  execute_.residents = parts_.residents;
-  execute_.prepared = parts_.prepared;
-  execute_.shared_regions = parts_.shared_regions;
+  static_cast<RequestParts&>(execute_) = parts_.requests;
   execute_.idempotency = &idempotency_;
-  execute_.metrics = parts_.metrics;
-  execute_.request_log = parts_.request_log;
   execute_.statistics = &statistics_;
-  execute_.shadow_checks = parts_.shadow_checks;
   execute_.authenticator = &authenticator_;
   execute_.limits.max_tensor_bytes = config.max_tensor_bytes;
   execute_.limits.max_program_bytes = config.max_request_bytes;
@@ -181,9 +174,9 @@ GrpcServer::GrpcServer(const Config& config, Parts parts)
       0.8 * std::min(config.max_connection_age, config.max_connection_age_grace);
   tensors_.service = &tensor_service_;
   tensors_.calls = &calls_;
-  tensors_.scheduler = parts_.scheduler;
-  tensors_.residents = parts_.residents;
-  tensors_.metrics = parts_.metrics;
+  tensors_.scheduler = parts_.requests.scheduler;
+  tensors_.residents = parts_.requests.residents;
+  tensors_.metrics = parts_.requests.metrics;
   tensors_.authenticator = &authenticator_;
   tensors_.max_tensor_bytes = config.max_tensor_bytes;
   tensors_.max_chunk_bytes = config.max_message_bytes - kChunkHeaderBytes;
@@ -222,10 +215,12 @@ void GrpcServer::DescribeUnaryMethods() {
                                      auto* response) {
     *response = parts_.status();
     // The status so far is the same for everybody; these parts are the caller's own.
-    const ResidentTensors::Usage residents = parts_.residents->UsageOfTenant(caller.tenant.id());
+    const ResidentTensors::Usage residents =
+        parts_.requests.residents->UsageOfTenant(caller.tenant.id());
     response->set_resident_tensors(residents.tensors);
     response->set_resident_bytes(residents.bytes);
-    const PreparedPrograms::Usage prepared = parts_.prepared->UsageOfTenant(caller.tenant.id());
+    const PreparedPrograms::Usage prepared =
+        parts_.requests.prepared->UsageOfTenant(caller.tenant.id());
     response->set_sessions(static_cast<uint32_t>(sessions_.open()));
     response->set_arriving_requests(static_cast<uint32_t>(sessions_.arriving()));
     response->set_departing_requests(static_cast<uint32_t>(sessions_.departing()));
@@ -412,17 +407,17 @@ absl::Status GrpcServer::ListOperators(const Tenant& tenant,
     v1::OperatorDescriptor* descriptor = response->add_operators();
     *descriptor = catalog::ToProto(*op.descriptor);
     descriptor->set_pack(op.pack);
-    descriptor->set_available(parts_.scheduler->IsOffered(op));
+    descriptor->set_available(parts_.requests.scheduler->IsOffered(op));
     // Listed all the same, so that a client can tell a prohibition from a lack.
     descriptor->set_forbidden(!tenant.CheckMayCall(op.descriptor->name).ok());
   };
   for (const std::string& name : request.names()) {
-    const LoadedOperator* op = parts_.operators->Find(name);
+    const LoadedOperator* op = parts_.requests.operators->Find(name);
     if (op == nullptr) return absl::NotFoundError(absl::StrCat("no operator \"", name, "\""));
     add(*op);
   }
   if (request.names().empty()) {
-    for (const LoadedOperator& op : parts_.operators->operators()) add(op);
+    for (const LoadedOperator& op : parts_.requests.operators->operators()) add(op);
   }
   return absl::OkStatus();
 }

@@ -37,15 +37,8 @@ class GrpcServer {
  public:
   // The parts behind the services. All outlive it.
   struct Parts {
-    const OperatorTable* operators = nullptr;
-    Scheduler* scheduler = nullptr;
-    ResidentTensors* residents = nullptr;
-    PreparedPrograms* prepared = nullptr;
-    const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
-    NamedRegions* named_regions = nullptr;          // null: regions by name are not allowed
-    RequestMetrics* metrics = nullptr;
-    RequestLog* request_log = nullptr;
-    ShadowChecks* shadow_checks = nullptr;
+    RequestParts requests;
+    NamedRegions* named_regions = nullptr;  // null: regions by name are not allowed
     const Tenants* tenants = nullptr;
     const Peers* peers = nullptr;
     DepositMetrics* deposits = nullptr;

@@ -20,18 +20,22 @@ namespace opserve::server {
 
 class IdempotencyCache;
 
-// All pointers outlive the requests.
-struct RequestContext {
+// The parts of the daemon behind its requests, which outlive them.
+struct RequestParts {
   const OperatorTable* operators = nullptr;
   Scheduler* scheduler = nullptr;
   ResidentTensors* residents = nullptr;
   PreparedPrograms* prepared = nullptr;
   const SharedRegions* shared_regions = nullptr;  // null: shared memory is not enabled
-  IdempotencyCache* idempotency = nullptr;
   RequestMetrics* metrics = nullptr;
-  OperatorStatistics* statistics = nullptr;
   RequestLog* request_log = nullptr;
-  ShadowChecks* shadow_checks = nullptr;  // outlives the context
+  ShadowChecks* shadow_checks = nullptr;
+};
+
+// All pointers outlive the requests.
+struct RequestContext : RequestParts {
+  IdempotencyCache* idempotency = nullptr;
+  OperatorStatistics* statistics = nullptr;
   ProgramLimits limits;
   uint64_t max_response_bytes = 0;
   // Once set, new requests are answered UNAVAILABLE.

@@ -67,15 +67,6 @@ FilePart PartOfFile(const struct stat& info, const SharedRegionSpec& spec) {
 
 }  // namespace
 
-SharedRegion::File::~File() {
-  if (fd_ >= 0) close(fd_);
-}
-
-uint64_t SharedRegion::File::size() const {
-  struct stat info = {};
-  return fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
-}
-
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
                                                                 const SharedRegionSpec& spec,
                                                                 const Retire& retire,
@@ -87,16 +78,16 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::Map(int fd,
   // Charged before the mapping, so that a refusal maps nothing.
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
   OPSERVE_ASSIGN_OR_RETURN(auto mapping, SharedMapping::Create(fd, spec, /*may_shrink=*/false));
-  return std::shared_ptr<SharedRegion>(new SharedRegion(spec, PartOfFile(info, spec), retire,
-                                                        std::move(charge), /*file=*/std::nullopt,
-                                                        std::move(mapping)));
+  return std::shared_ptr<SharedRegion>(
+      new SharedRegion(spec, PartOfFile(info, spec), retire, std::move(charge),
+                       /*file=*/FileDescriptor(), std::move(mapping)));
 }
 
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::MapShrinkable(
     int fd, const SharedRegionSpec& spec, const Retire& retire, TakeCharge take_charge) {
   struct stat info = {};
-  File file(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (file.fd() < 0 || fstat(fd, &info) != 0) {
+  FileDescriptor file(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (file.get() < 0 || fstat(fd, &info) != 0) {
     return Invalid(absl::StrCat("the memory cannot be kept open: ", std::strerror(errno)));
   }
   OPSERVE_ASSIGN_OR_RETURN(std::shared_ptr<void> charge, take_charge());
@@ -116,7 +107,12 @@ void SharedRegion::GiveUp(std::map<int32_t, OnDevice>* devices) const {
 }
 
 absl::Status SharedRegion::CheckSize(uint64_t bytes) const {
-  if (!file_ || file_->size() >= spec_.offset + bytes) return absl::OkStatus();
+  if (file_.get() < 0) return absl::OkStatus();
+  struct stat info = {};
+  const bool is_told = fstat(file_.get(), &info) == 0;
+  if (is_told && static_cast<uint64_t>(info.st_size) >= spec_.offset + bytes) {
+    return absl::OkStatus();
+  }
   return CutOff();
 }
 
@@ -132,7 +128,7 @@ absl::StatusOr<std::shared_ptr<const SharedMapping>> SharedRegion::MappingOf(uin
     // file's bytes. No device keeps it: zeros that were written to take memory that nobody is
     // charged for.
     OPSERVE_ASSIGN_OR_RETURN(auto fresh,
-                             SharedMapping::Create(file_->fd(), spec_, /*may_shrink=*/true));
+                             SharedMapping::Create(file_.get(), spec_, /*may_shrink=*/true));
     torn = std::exchange(mapping_, std::move(fresh));
     for (auto& [device, on_device] : devices_) {
       shown[device].registration = std::move(on_device.registration);

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "server/device/device.h"
 #include "server/device/host_registration.h"
+#include "server/net/file_descriptor.h"
 #include "server/shared_memory/file_parts.h"
 #include "server/shared_memory/shared_mapping.h"
 
@@ -55,7 +56,7 @@ class SharedRegion {
   SharedRegion& operator=(const SharedRegion&) = delete;
 
   // Whether its owner may cut the file off.
-  bool may_shrink() const { return file_.has_value(); }
+  bool may_shrink() const { return file_.get() >= 0; }
   uint64_t size() const { return spec_.size; }
   bool is_read_only() const { return spec_.read_only; }
 
@@ -84,18 +85,6 @@ class SharedRegion {
   FilePart PartOf(uint64_t offset, uint64_t size) const;
 
  private:
-  // An open file. Closed without the region's lock.
-  class File {
-   public:
-    explicit File(int fd) : fd_(fd) {}
-    File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    ~File();
-    int fd() const { return fd_; }
-    uint64_t size() const;  // 0: it cannot be told
-
-   private:
-    int fd_;
-  };
   struct OnDevice {
     bool is_being_registered = false;
     // The last one that was tried, and in which life of the device.
@@ -105,7 +94,7 @@ class SharedRegion {
   };
 
   SharedRegion(const SharedRegionSpec& spec, const FilePart& part, const Retire& retire,
-               std::shared_ptr<void> charge, std::optional<File> file,
+               std::shared_ptr<void> charge, FileDescriptor file,
                std::shared_ptr<const SharedMapping> mapping)
       : spec_(spec),
         part_(part),
@@ -125,7 +114,7 @@ class SharedRegion {
   const FilePart part_;  // of the file
   const Retire& retire_;
   const std::shared_ptr<void> charge_;
-  const std::optional<File> file_;  // none: it cannot shrink
+  const FileDescriptor file_;  // none: it cannot shrink
   absl::Mutex mutex_;
   std::shared_ptr<const SharedMapping> mapping_ ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, OnDevice> devices_ ABSL_GUARDED_BY(mutex_);
