@@ -73,6 +73,22 @@ Usage UsageOf(pid_t process) {
 double OwnSeconds() { return UsageOf(getpid()).seconds; }
 
 Peers::Peers(std::vector<std::string> flags) {
+  StartDaemon(std::move(flags));
+  raw_ = fork();
+  if (raw_ != 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ServeRaw(directory_ + "/raw", kTcpPort + 1);
+}
+
+Peers::Peers(const WithoutRaw& daemon) {
+  const std::string path = absl::StrCat("/tmp/opserve-benchmark-", getpid(), ".txtpb");
+  std::ofstream(path) << daemon.config;
+  StartDaemon({"--config=" + path});
+  Connect(OurUnix());  // it has read the file when it serves
+  unlink(path.c_str());
+}
+
+void Peers::StartDaemon(std::vector<std::string> flags) {
   setenv("OPSERVE_HOST_DEVICES", "1", 1);  // so that it has all cores
   std::string pattern = "/tmp/opserve-benchmark-XXXXXX";
   directory_ = mkdtemp(pattern.data());
@@ -81,15 +97,13 @@ Peers::Peers(std::vector<std::string> flags) {
                 "--metrics_listen=none", "--drain_delay=0s", "--log_level=off",
                 "--pinned_pool_bytes=1073741824", "--workspace_max_bytes=3221225472"});
   daemon_.emplace(std::move(flags));
-  raw_ = fork();
-  if (raw_ != 0) return;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ServeRaw(directory_ + "/raw", kTcpPort + 1);
 }
 
 Peers::~Peers() {
-  kill(raw_, SIGKILL);
-  waitpid(raw_, nullptr, 0);
+  if (raw_ > 0) {
+    kill(raw_, SIGKILL);
+    waitpid(raw_, nullptr, 0);
+  }
   daemon_->End(SIGTERM);
   unlink((directory_ + "/raw").c_str());
   rmdir(directory_.c_str());
@@ -98,8 +112,10 @@ Peers::~Peers() {
 std::string Peers::OurTcp() { return absl::StrCat("127.0.0.1:", kTcpPort); }
 std::string Peers::RawTcp() { return absl::StrCat("127.0.0.1:", kTcpPort + 1); }
 
-std::unique_ptr<Client> Peers::Connect(const std::string& target, bool session) {
-  auto client = Client::Connect(target, {.wait_for_ready = absl::Seconds(60), .session = session});
+std::unique_ptr<Client> Peers::Connect(const std::string& target, bool session,
+                                       const std::string& token) {
+  auto client = Client::Connect(
+      target, {.wait_for_ready = absl::Seconds(60), .token = token, .session = session});
   Require(client.status());
   return *std::move(client);
 }

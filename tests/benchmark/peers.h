@@ -38,8 +38,14 @@ double OwnSeconds();
 
 class Peers {
  public:
-  // `flags`: of the daemon, beside its listeners.
+  // `flags`: of the daemon, beside its listeners. The raw server is forked, so nothing may have
+  // used gRPC before.
   explicit Peers(std::vector<std::string> flags = {});
+  // A daemon alone, with this text as its configuration file.
+  struct WithoutRaw {
+    std::string config;
+  };
+  explicit Peers(const WithoutRaw& daemon);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
@@ -49,17 +55,20 @@ class Peers {
   static std::string OurTcp();
   static std::string RawTcp();
 
-  // `session`: ConnectOptions::session.
-  static std::unique_ptr<Client> Connect(const std::string& target, bool session = false);
+  // `session`, `token`: as of ConnectOptions.
+  static std::unique_ptr<Client> Connect(const std::string& target, bool session = false,
+                                         const std::string& token = "");
 
   int64_t ResidentBytes() const;  // of the daemon
   Usage OurUsage() const { return UsageOf(daemon_->pid()); }
   Usage RawUsage() const { return UsageOf(raw_); }
 
  private:
+  void StartDaemon(std::vector<std::string> flags);
+
   std::string directory_;
   std::optional<DaemonProcess> daemon_;
-  pid_t raw_ = 0;
+  pid_t raw_ = 0;  // 0: none
 };
 
 struct Pair {

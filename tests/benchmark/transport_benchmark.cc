@@ -1,16 +1,24 @@
 // What the way to the daemon costs, client and daemon included, against the most that gRPC can
 // carry (raw_server.h) in the same run: KlDivBackward of three inputs, reduction mean. Targets T1
-// to T5, T14 and T15.
+// to T5, T14, T15 and T17.
 //
-// usage: transport_benchmark [--repetitions=N] [SECTION...]: small, session, large, huge, program
+// usage: transport_benchmark [--repetitions=N] [SECTION...]: small, session, large, huge, program,
+// tenants
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <future>
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -41,11 +49,32 @@ Request KlRequest(size_t tensor_bytes) {
           .timeout = absl::Minutes(5)};
 }
 
+// How a load makes its calls.
+struct Caller {
+  using Done = absl::AnyInvocable<void(absl::StatusOr<Response>) &&>;
+
+  std::function<absl::Status()> call;
+  std::function<void(Done done)> begin;
+};
+
+// `client` and `request` outlive it.
+Caller CallerOf(Client& client, const Request& request) {
+  return {.call = [&] { return client.Execute(request).status(); },
+          .begin = [&](Caller::Done done) { client.ExecuteAsync(request, std::move(done)); }};
+}
+
+// Of a program whose tensors travel with each call.
+Caller CallerOf(const PreparedProgram& program) {
+  return {.call = [program] { return program({}).status(); },
+          .begin = [program](Caller::Done done) { program.CallAsync({}, std::move(done)); }};
+}
+
 // Keeps `in_flight` calls running until `calls` have ended, as RawClient::Call does.
 class OurLoad {
  public:
+  OurLoad(Caller caller, int calls) : caller_(std::move(caller)), calls_(calls) {}
   OurLoad(Client& client, const Request& request, int calls)
-      : client_(client), request_(request), calls_(calls) {}
+      : OurLoad(CallerOf(client, request), calls) {}
 
   Load Run(int in_flight) {
     latencies_.reserve(calls_);
@@ -53,7 +82,7 @@ class OurLoad {
     if (in_flight == 1) {
       for (int i = 0; i < calls_; ++i) {
         const absl::Time call_start = absl::Now();
-        Require(client_.Execute(request_).status());
+        Require(caller_.call());
         latencies_.push_back(absl::ToDoubleMicroseconds(absl::Now() - call_start));
       }
     } else {
@@ -71,7 +100,7 @@ class OurLoad {
 
  private:
   void Start() {
-    client_.ExecuteAsync(request_, [this, start = absl::Now()](absl::StatusOr<Response> response) {
+    caller_.begin([this, start = absl::Now()](absl::StatusOr<Response> response) {
       Require(response.status());
       bool is_another = false;
       {
@@ -87,8 +116,7 @@ class OurLoad {
     return static_cast<int>(latencies_.size()) == calls_;
   }
 
-  Client& client_;
-  const Request& request_;
+  const Caller caller_;
   const int calls_;
   absl::Mutex mutex_;
   int started_ = 0;
@@ -103,6 +131,7 @@ struct Work {
   int in_flight;
   int calls;
   bool session = false;  // ours go over a session
+  bool prepared = false;
 };
 
 constexpr double kMegabyte = 1e6;
@@ -231,9 +260,13 @@ void CompareSession(const Peers& peers, const Work& work, double at_least) {
   const auto client = peers.Connect(peers.OurUnix(), /*session=*/true);
   RawClient raw(peers.RawUnix());
   const Request request = KlRequest(work.tensor_bytes);
-  const auto ours = [&] {
-    return OurLoad(*client, request, work.calls).Run(work.in_flight).per_second;
-  };
+  Caller caller = CallerOf(*client, request);
+  if (work.prepared) {
+    absl::StatusOr<PreparedProgram> program = client->Prepare(request);
+    Require(program.status());
+    caller = CallerOf(*program);
+  }
+  const auto ours = [&] { return OurLoad(caller, work.calls).Run(work.in_flight).per_second; };
   ours();  // opens the session
   const Pair pair = Compare(g_repetitions, ours, [&] {
     return raw.Stream(3 * work.tensor_bytes, work.in_flight, work.calls).per_second;
@@ -294,8 +327,53 @@ void CompareProgram(const Peers& peers) {
           .at_most = 0.6});
 }
 
-void Run(const std::set<std::string>& sections) {
-  const auto wants = [&](const char* name) { return sections.empty() || sections.contains(name); };
+// Their tokens are a to d: printf %s a | sha256sum
+constexpr char kTenants[] = R"(
+  tenant { name: "a"
+           token_sha256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" }
+  tenant { name: "b"
+           token_sha256: "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d" }
+  tenant { name: "c"
+           token_sha256: "2e7d2c03a9507ae265ecf5b5356885a53393a2029d241394997265a1a25aefc6" }
+  tenant { name: "d"
+           token_sha256: "18ac3e7343f016890c510e93f935261169d9e3f565436429830faf0934f4f8e4" }
+)";
+
+// Several connections of each tenant, all busy, and one connection alone.
+void CompareTenants() {
+  constexpr int kConnections = 8;
+  constexpr int kInFlight = 32;
+  constexpr int kCalls = 20000;
+  const Peers peers(Peers::WithoutRaw{kTenants});
+  const char* const kTokens[] = {"a", "b", "c", "d"};
+  const Request request = KlRequest(kKi);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < kConnections; ++i) {
+    clients.push_back(peers.Connect(peers.OurUnix(), /*session=*/true, kTokens[i % 4]));
+  }
+  const auto together = [&] {
+    const absl::Time start = absl::Now();
+    std::vector<std::thread> loads;
+    for (const auto& client : clients) {
+      loads.emplace_back([&] { OurLoad(*client, request, kCalls / kConnections).Run(kInFlight); });
+    }
+    for (std::thread& load : loads) load.join();
+    return kCalls / absl::ToDoubleSeconds(absl::Now() - start);
+  };
+  together();  // opens the sessions
+  const Pair pair = Compare(g_repetitions, together, [&] {
+    return OurLoad(*clients[0], request, kCalls).Run(kInFlight).per_second;
+  });
+  Report({.target = "T17",
+          .what = "1 KiB, 8 connections of 4 tenants / one connection",
+          .ours = pair.ours,
+          .peer = pair.peer,
+          .unit = "req/s",
+          .ratio = pair.ratio,
+          .at_least = 0.9});
+}
+
+void RunWithoutTenants(const std::function<bool(const char*)>& wants) {
   const Peers peers;
   if (wants("small")) {
     CompareThroughput(peers, {"T1", "1 KiB, Unix, 32 in flight", kKi, true, 32, 20000}, 0.6);
@@ -308,6 +386,10 @@ void Run(const std::set<std::string>& sections) {
                    1.1);
     CompareSession(peers, {"T3", "1 KiB, session, 256 in flight", kKi, true, 256, 40000, true},
                    0.7);
+    CompareSession(peers,
+                   {"T3", "1 KiB, session, 256 in flight, prepared", kKi, true, 256, 40000, true,
+                    /*prepared=*/true},
+                   0.9);
   }
   if (wants("large")) {
     CompareThroughput(peers, {"T4", "4 MiB, Unix, 1 in flight", 4 * kMi, true, 1, 60, true}, 1.0);
@@ -321,6 +403,12 @@ void Run(const std::set<std::string>& sections) {
     CompareThroughput(peers, {"T5", "512 MiB, TCP", 512 * kMi, false, 1, 1, true}, 1.0);
   }
   if (wants("program")) CompareProgram(peers);
+}
+
+void Run(const std::set<std::string>& sections) {
+  const auto wants = [&](const char* name) { return sections.empty() || sections.contains(name); };
+  RunWithoutTenants(wants);
+  if (wants("tenants")) CompareTenants();
 }
 
 }  // namespace
