@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import pickle
 import threading
 import urllib.request
 from collections.abc import Callable
@@ -325,6 +327,75 @@ def test_mistakes_of_a_submitted_run_are_told_at_once(client, inputs, versions, 
 
     with pytest.raises((TypeError, ValueError), match=problem):
         run.submit(*arrays()[:inputs], versions=versions)
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_an_event_loop_calls_prepared_programs(daemon, session):
+    async def main() -> None:
+        async with opserve.AsyncClient(daemon.target, session=session) as client:
+            program, value = chain()
+            run = client.prepare(program, [value])
+            x, w = arrays()
+            resident = await client.upload(w)
+            answers = await asyncio.gather(
+                *(run(x + number, way) for number in range(8) for way in (w, resident))
+            )
+            for i, answer in enumerate(answers):
+                np.testing.assert_allclose(
+                    answer.results[0], expected(x + i // 2, w), rtol=1e-4, atol=1e-5
+                )
+            assert run.prepared_again == 0
+            large = np.full((300, 1024), 2.0, np.float32)
+            squares = opserve.Program()
+            given = squares.input("float32", large.shape)
+            squares.mul(given, squares.view(given, "float32", large.shape))
+            pending = asyncio.ensure_future(client.prepare(squares)(large))
+            await asyncio.sleep(0)
+            large[...] = 0  # it was taken as it was
+            assert ((await pending).results[0] == 4).all()
+
+            total = await client.upload(np.zeros(2, np.float32))
+            add = client.prepare(*adding())
+            step = np.array([1, 2], np.float32)
+            for version in (1, 2):
+                [changed] = (await add(step, total, versions={1: version})).results
+                assert changed.version == version + 1
+            with pytest.raises(opserve.FailedPreconditionError):
+                await add(step, total, versions={1: 2})
+            np.testing.assert_array_equal(await client.download(total), 2 * step)
+            with pytest.raises(ValueError, match="a version of input 0"):
+                await add(step, total, versions={0: 1})
+            with pytest.raises(TypeError, match="AsyncPreparedProgram"):
+                pickle.dumps(add)
+            await client.release([total, resident])
+
+    asyncio.run(main())
+
+
+def test_an_event_loop_prepares_a_lost_program_again_once(start_daemon):
+    daemon = start_daemon()
+
+    async def main() -> None:
+        async with opserve.AsyncClient(daemon.target) as client:
+            program, value = chain()
+            run = client.prepare(program, [value])
+            x, w = arrays()
+            await run(x, w)
+            await asyncio.to_thread(daemon.stop)
+            await asyncio.to_thread(daemon.start)
+
+            answers = await asyncio.gather(*(run(x + number, w) for number in range(4)))
+
+            for number, answer in enumerate(answers):
+                np.testing.assert_allclose(
+                    answer.results[0], expected(x + number, w), rtol=1e-4, atol=1e-5
+                )
+            assert run.prepared_again == 1
+            run.release()
+            await client.prepare(chain(4)[0])(x, w)  # tells the daemon of it
+            assert (await client.server_status()).prepared_programs == 1
+
+    asyncio.run(main())
 
 
 def without_results(answer: bytes) -> bytes:

@@ -9,6 +9,7 @@ opserve.torch has differentiable functions with a backward pass that runs there.
 """
 
 from opserve import _grpc_settings as _grpc_settings  # before gRPC is imported
+from opserve._aio_prepared import AsyncPreparedProgram
 from opserve._data_type import DataType
 from opserve._operators import OPERATORS
 from opserve._retry import Retry
@@ -55,6 +56,7 @@ __all__ = [
     "OPERATORS",
     "AlreadyExistsError",
     "AsyncClient",
+    "AsyncPreparedProgram",
     "CancelledError",
     "Client",
     "ClosedError",

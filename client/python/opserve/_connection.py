@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
 import datetime
 import threading
@@ -112,6 +114,8 @@ class ClientBase:
         self._numbers = RequestNumbers()
         self._shared_memory = SharedMemory(options)
         self._known_requests = KnownRequests()
+        # Handles of prepared programs for the daemon to forget; bounded, as it forgets them anyway.
+        self._given_up_programs: collections.deque[bytes] = collections.deque(maxlen=1024)
         self._is_closed = False
         self._channel: Optional[Any] = None
         self._sessions: Optional[AnySessions[Any]] = None
@@ -131,6 +135,17 @@ class ClientBase:
             f"{type(self).__name__}: a connection cannot be pickled or copied: make a client in "
             "each process (resident tensors may be pickled)"
         )
+
+    def _take_given_up(self) -> Optional[bytes]:
+        """The message that lets the daemon forget programs; None: there are none."""
+        handles = []
+        with contextlib.suppress(IndexError):  # when there are no more
+            while True:
+                handles.append(self._given_up_programs.popleft())
+        if not handles:
+            return None
+        message: bytes = _wire.ReleaseProgramsRequest(handles=handles).SerializeToString()
+        return message
 
     def _check_usable(self) -> None:
         """ClosedError: the client is closed, or the connection is that of a parent process."""

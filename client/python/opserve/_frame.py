@@ -50,14 +50,7 @@ class Message:
 
     def copied(self) -> Message:
         """As it is now, whatever becomes of its payloads."""
-        # In one piece: the C library takes and gives back memory by the largest it has seen.
-        whole = memoryview(b"".join(self.payloads))
-        payloads: list[Buffer] = []
-        start = 0
-        for payload in self.payloads:
-            payloads.append(whole[start : start + len(payload)])
-            start += len(payload)
-        return Message(self.encoded, payloads, whole, self.is_plain)
+        return Message(self.encoded, copied(self.payloads), None, self.is_plain)
 
     def __len__(self) -> int:
         return self._size
@@ -82,6 +75,19 @@ def append(encoded: bytes, payloads: Iterable[Buffer]) -> bytes:
         parts.append(payload_prefix(len(payload)))
         parts.append(payload)
     return b"".join(parts)
+
+
+def copied(payloads: Sequence[Buffer]) -> list[Buffer]:
+    """Payloads as they are now, whatever becomes of their memory."""
+    sizes = [len(payload) for payload in payloads]
+    # In one piece: the C library takes and gives back memory by the largest it has seen.
+    whole = memoryview(b"".join(payloads))
+    copies: list[Buffer] = []
+    start = 0
+    for size in sizes:
+        copies.append(whole[start : start + size])
+        start += size
+    return copies
 
 
 def payload_prefix(size: int) -> bytes:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, Union
 
 import grpc
 import grpc.aio
 
 from opserve import _connection, _frame, _process, _wire, errors
+from opserve._aio_prepared import AsyncPreparedProgram
 from opserve._aio_sessions import AioSessions
 from opserve._connection import (
     DEFAULT_CHUNK_BYTES,
@@ -26,7 +28,7 @@ from opserve._request import Request
 from opserve._retry import Repeat, Retry
 from opserve._session_state import WHOLE, owned
 from opserve._target import Keepalive, Tls, default_target
-from opserve.program import OutputOf, Program, Response
+from opserve.program import InputOf, OutputOf, Program, Response, Result
 from opserve.resident import ResidentTensor
 from opserve.shared_memory import SharedRegion
 
@@ -109,6 +111,35 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
         if self._options.on_receipt is not None:
             self._options.on_receipt(response.receipt)
         return response
+
+    def prepare(
+        self,
+        program: Program,
+        results: Optional[Sequence[Result]] = None,
+        *,
+        donated: Sequence[Union[ResidentTensor, InputOf]] = (),
+    ) -> AsyncPreparedProgram:
+        """As Client.prepare; nothing is sent before the first call."""
+        request = Request(
+            program, self._shared_memory.fill_range, results=results, donated=donated
+        )
+        return AsyncPreparedProgram(
+            program,
+            request,
+            self._shared_memory.fill_range,
+            self._prepare,
+            self._run_request,
+            self._given_up_programs.extend,
+            self._numbers,
+        )
+
+    async def _prepare(self, message: bytes, timeout: Optional[float]) -> _frame.Buffer:
+        """Has the daemon prepare a program, and forget those that were given up."""
+        given_up = self._take_given_up()
+        if given_up is not None:
+            with contextlib.suppress(errors.OpserveError):
+                await self._call(_wire.RELEASE_PROGRAMS, given_up, None, _TRANSFER)
+        return await self._call(_wire.PREPARE, message, timeout)
 
     def _call_operator(
         self,
@@ -278,9 +309,11 @@ class AsyncClient(_connection.ClientBase, Operators[Awaitable[Any]]):
 
         return await self._run(attempt, timeout, repeat)
 
-    async def _call(self, method: str, message: bytes, timeout: Optional[float]) -> _frame.Buffer:
+    async def _call(
+        self, method: str, message: bytes, timeout: Optional[float], repeat: Repeat = Repeat()
+    ) -> _frame.Buffer:
         return await self._run(
-            lambda time_left: self._call_once(method, message, time_left), timeout, Repeat()
+            lambda time_left: self._call_once(method, message, time_left), timeout, repeat
         )
 
     async def _call_once(self, method: str, message: bytes, seconds: float) -> _frame.Buffer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import datetime
 import queue
@@ -117,8 +116,6 @@ class Client(_connection.ClientBase, Operators[Any]):
             balance,
         )
         super().__init__(options)
-        # Handles of prepared programs for the daemon to forget; bounded, as it forgets them anyway.
-        self._given_up_programs: collections.deque[bytes] = collections.deque(maxlen=1024)
         self._lock = threading.Lock()  # guards _channel, _is_closed and _close_queues
         self._close_queues: weakref.WeakSet[queue.SimpleQueue[Any]] = weakref.WeakSet()
         # By method, with the channel that they belong to: to make one takes longer than to find it.
@@ -209,17 +206,11 @@ class Client(_connection.ClientBase, Operators[Any]):
 
     def _release_programs(self) -> None:
         """Lets the daemon forget programs that were given up. It forgets them in time anyway."""
-        handles = []
-        with contextlib.suppress(IndexError):  # when there are no more
-            while True:
-                handles.append(self._given_up_programs.popleft())
-        if not handles:
+        message = self._take_given_up()
+        if message is None:
             return
-        message = _wire.ReleaseProgramsRequest(handles=handles).SerializeToString()
-        try:
+        with contextlib.suppress(errors.OpserveError):
             self._call(_wire.RELEASE_PROGRAMS, message, None, _TRANSFER)
-        except errors.OpserveError:
-            pass
 
     def _call_operator(
         self,

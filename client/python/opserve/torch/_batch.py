@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from opserve import errors
-from opserve.prepared import SentRun, encode_attributes, encode_versions, read_versions
+from opserve._any_prepared import encode_attributes, encode_versions, read_versions
+from opserve.prepared import SentRun
 from opserve.program import Keep
 from opserve.resident import ResidentTensor
 from opserve.torch import _fusion

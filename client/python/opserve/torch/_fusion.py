@@ -15,11 +15,12 @@ from typing import Any, Union
 import torch
 
 from opserve import _tensors
+from opserve._any_prepared import PAYLOAD, RESIDENT, encode_residents
 from opserve._data_type import DataType
 from opserve._views import contiguous_strides
 from opserve.client import Client
 from opserve.errors import OpserveError
-from opserve.prepared import PAYLOAD, RESIDENT, PreparedProgram, encode_residents
+from opserve.prepared import PreparedProgram
 from opserve.program import InputOf, Invocation, Keep, OutputOf, Program, Replace, View
 from opserve.resident import ResidentTensor
 
