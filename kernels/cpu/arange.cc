@@ -14,6 +14,8 @@
 namespace opserve::kernels {
 namespace {
 
+constexpr int kBlock = 256;
+
 // out[i] = start + i * step, in int64 or double.
 template <typename T>
 class ArangeKernel final : public Kernel {
@@ -33,9 +35,20 @@ class ArangeKernel final : public Kernel {
       VisitDtype(out_.dtype, [&](auto element) {
         using Element = decltype(element);
         auto* destination = static_cast<Element*>(outputs[0]);
-        for (int64_t i = task * kTaskElements; i < end; ++i) {
-          destination[i * stride] =
-              Converted<Element>(Plus(start_, Times(static_cast<T>(i), step_)));
+        T numbers[kBlock];
+        for (int64_t i = task * kTaskElements; i < end; i += kBlock) {
+          const auto block = static_cast<int>(std::min<int64_t>(kBlock, end - i));
+          const auto first = static_cast<T>(i);
+          // AVX2 converts vectors of int to double, but none of int64_t.
+          for (int j = 0; j < block; ++j) {
+            numbers[j] = Plus(start_, Times(first + static_cast<T>(j), step_));
+          }
+          Element* const place = destination + i * stride;
+          if (stride == 1) {
+            for (int j = 0; j < block; ++j) place[j] = Converted<Element>(numbers[j]);
+          } else {
+            for (int j = 0; j < block; ++j) place[j * stride] = Converted<Element>(numbers[j]);
+          }
         }
       });
     });

@@ -79,19 +79,27 @@ void ReadClasses(const Samples& samples, const void* const* inputs, AxisCursor& 
               classes.indices + first);
     });
   });
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t target = classes.indices[i];
-    const bool counts = target != samples.ignored && target >= 0 && target < samples.num_classes;
-    classes.indices[i] = counts ? target : -1;
-    classes.weights[i] = counts ? 1 : 0;
+  // Without branches: which samples count may be anything.
+  const auto counts = [&](int64_t target) {
+    return (target != samples.ignored) & (target >= 0) & (target < samples.num_classes);
+  };
+  if (!samples.weight.is_given() || samples.num_classes == 0) {
+    for (int64_t i = 0; i < count; ++i) {
+      const bool is_counted = counts(classes.indices[i]);
+      classes.weights[i] = is_counted ? 1 : 0;
+      classes.indices[i] = is_counted ? classes.indices[i] : -1;
+    }
+    return;
   }
-  if (!samples.weight.is_given()) return;
   const int64_t stride = StrideOf(samples.weight.layout, 0);
   VisitAnyElement(samples.weight.layout.dtype, [&]<typename Element>(Element) {
     const auto* elements = static_cast<const Element*>(inputs[samples.weight.address]);
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t target = classes.indices[i];
-      if (target >= 0) classes.weights[i] = NumberOf<double>(elements[target * stride]);
+      const bool is_counted = counts(classes.indices[i]);
+      const double weight =
+          NumberOf<double>(elements[is_counted ? classes.indices[i] * stride : 0]);
+      classes.weights[i] = is_counted ? weight : 0;
+      classes.indices[i] = is_counted ? classes.indices[i] : -1;
     }
   });
 }
@@ -99,16 +107,19 @@ void ReadClasses(const Samples& samples, const void* const* inputs, AxisCursor& 
 // The scores of the samples' classes, 0 where there is none.
 void ReadScores(const Samples& samples, const void* const* inputs, AxisCursor& cursor,
                 int64_t count, const Classes& classes, double* scores) {
+  if (samples.num_classes == 0) {
+    std::fill_n(scores, count, 0.0);
+    return;
+  }
   const int64_t stride = samples.score_samples.inner_stride();
   VisitAnyElement(samples.scores.layout.dtype, [&]<typename Element>(Element) {
     const auto* elements = static_cast<const Element*>(inputs[samples.scores.address]);
     VisitRuns(cursor, count, [&](int64_t first, int64_t offset, int64_t run) {
       for (int64_t i = 0; i < run; ++i) {
         const int64_t target = classes.indices[first + i];
-        scores[first + i] =
-            target < 0
-                ? 0
-                : NumberOf<double>(elements[offset + i * stride + target * samples.class_stride]);
+        const int64_t place = target < 0 ? 0 : target * samples.class_stride;
+        const double score = NumberOf<double>(elements[offset + i * stride + place]);
+        scores[first + i] = target < 0 ? 0 : score;
       }
     });
   });

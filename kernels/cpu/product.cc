@@ -35,35 +35,69 @@ constexpr int64_t kTaskProducts = int64_t{1} << 22;
 // The depth of a product with a vector that is summed up in registers at a time.
 constexpr int64_t kVectorDepth = 2048;
 
-// sums[j] = the sum of the products of lines[j] and `factors`. Several lines share what is read of
-// the factors, and their sums' waiting times.
-template <typename C, int kLines>
-void Dots(const C* const* lines, const C* factors, int64_t count, C* sums) {
-  typedef C Vector
-      __attribute__((vector_size(sizeof(FloatVector)), aligned(alignof(C)), may_alias));
-  constexpr int kWidth = sizeof(Vector) / sizeof(C);
-  constexpr int kVectors = kLines == 1 ? 4 : 2;
-  Vector parts[kLines][kVectors] = {};
-  int64_t i = 0;
-  for (; i + kVectors * kWidth <= count; i += kVectors * kWidth) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const int64_t at = i + v * kWidth;
-      const Vector factor = *reinterpret_cast<const Vector*>(factors + at);
-#pragma GCC unroll 4
-      for (int j = 0; j < kLines; ++j) {
-        parts[j][v] += *reinterpret_cast<const Vector*>(lines[j] + at) * factor;
-      }
-    }
+// Lines of a product with a vector that are summed up together.
+constexpr int kLinesTogether = 4;
+
+// Of groups of 2 * kHalf lanes, the sums of both halves: those of `a`, then those of `b`.
+template <int kHalf, typename V, int... kIndices>
+[[gnu::always_inline]] inline V AddHalves(V a, V b, std::integer_sequence<int, kIndices...>) {
+  constexpr int kWidth = sizeof...(kIndices);
+  constexpr auto kLane = [](int i, int half) {
+    const int at = i % (kWidth / 2);
+    return (i < kWidth / 2 ? 0 : kWidth) + (at / kHalf * 2 + half) * kHalf + at % kHalf;
+  };
+  return __builtin_shufflevector(a, b, kLane(kIndices, 0)...) +
+         __builtin_shufflevector(a, b, kLane(kIndices, 1)...);
+}
+
+// Stores the sums of the first kLinesTogether groups of 2 * kHalf lanes.
+template <int kHalf, typename C, typename V>
+[[gnu::always_inline]] inline void StoreSums(V groups, C* sums) {
+  if constexpr (kHalf == 0) {
+    std::memcpy(sums, &groups, kLinesTogether * sizeof(C));
+  } else {
+    constexpr auto kLanesOf = std::make_integer_sequence<int, sizeof(V) / sizeof(C)>();
+    StoreSums<kHalf / 2>(AddHalves<kHalf>(groups, groups, kLanesOf), sums);
   }
-  for (int j = 0; j < kLines; ++j) {
-    C rest{0};
-    for (int64_t k = i; k < count; ++k) rest += lines[j][k] * factors[k];
-    Vector sum = parts[j][0] + parts[j][1];
-    if constexpr (kVectors == 4) sum += parts[j][2] + parts[j][3];
-    sums[j] = rest + CombineLanes<kWidth / 2>(
-                         sum, [](auto a, auto b) { return a + b; },
-                         std::make_integer_sequence<int, kWidth>());
+}
+
+// sums[j] = the sum of the products of lines[j] and `factors`. The lines share what is read of the
+// factors, their sums' waiting times, and the steps that add up the lanes: of short lines those are
+// most of the work.
+template <typename C>
+void Dots(const C* const* lines, const C* factors, int64_t count, C* sums) {
+  typedef C Vector __attribute__((vector_size(sizeof(FloatVector))));
+  constexpr int kWidth = sizeof(Vector) / sizeof(C);
+  constexpr auto kLanesOf = std::make_integer_sequence<int, kWidth>();
+  const auto load = [](const C* from) {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof(vector));
+    return vector;
+  };
+  static_assert(kLinesTogether == 4);
+  const C* const a = lines[0];
+  const C* const b = lines[1];
+  const C* const c = lines[2];
+  const C* const d = lines[3];
+  Vector parts[kLinesTogether] = {};
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    const Vector factor = load(factors + i);
+    parts[0] += load(a + i) * factor;
+    parts[1] += load(b + i) * factor;
+    parts[2] += load(c + i) * factor;
+    parts[3] += load(d + i) * factor;
+  }
+  const Vector first = AddHalves<kWidth / 2>(parts[0], parts[1], kLanesOf);
+  const Vector second = AddHalves<kWidth / 2>(parts[2], parts[3], kLanesOf);
+  if constexpr (kWidth == 2) {
+    std::memcpy(sums, &first, sizeof(first));
+    std::memcpy(sums + 2, &second, sizeof(second));
+  } else {
+    StoreSums<kWidth / 8>(AddHalves<kWidth / 4>(first, second, kLanesOf), sums);
+  }
+  for (; i < count; ++i) {
+    for (int j = 0; j < kLinesTogether; ++j) sums[j] += lines[j][i] * factors[i];
   }
 }
 
@@ -122,19 +156,18 @@ void AddNeighbours(const Lines& lines, int64_t num_lines, int64_t begin, int64_t
 template <typename C>
 void AddLines(const Lines& lines, int64_t num_lines, int64_t begin, int64_t count, const C* factors,
               C* parts) {
-  constexpr int kTogether = 4;
-  C buffers[kTogether][kVectorDepth];
-  const C* read[kTogether];
+  C buffers[kLinesTogether][kVectorDepth];
   int64_t line = 0;
-  for (; line + kTogether <= num_lines; line += kTogether) {
-    for (int j = 0; j < kTogether; ++j) {
+  for (; line + kLinesTogether <= num_lines; line += kLinesTogether) {
+    const C* read[kLinesTogether];
+    for (int j = 0; j < kLinesTogether; ++j) {
       read[j] = ReadLine(lines, line + j, begin, count, buffers[j]);
     }
-    Dots<C, kTogether>(read, factors, count, parts + line);
+    Dots(read, factors, count, parts + line);
   }
   for (; line < num_lines; ++line) {
-    read[0] = ReadLine(lines, line, begin, count, buffers[0]);
-    Dots<C, 1>(read, factors, count, parts + line);
+    const C* const read = ReadLine(lines, line, begin, count, buffers[0]);
+    parts[line] = SumOf<C>(count, [&](auto at) { return at(read) * at(factors); });
   }
 }
 
