@@ -80,9 +80,9 @@ Peers::Peers(std::vector<std::string> flags) {
   ServeRaw(directory_ + "/raw", kTcpPort + 1);
 }
 
-Peers::Peers(const WithoutRaw& daemon) {
+Peers::Peers(WithoutRaw, const std::string& config) {
   const std::string path = absl::StrCat("/tmp/opserve-benchmark-", getpid(), ".txtpb");
-  std::ofstream(path) << daemon.config;
+  std::ofstream(path) << config;
   StartDaemon({"--config=" + path});
   Connect(OurUnix());  // it has read the file when it serves
   unlink(path.c_str());

@@ -42,10 +42,8 @@ class Peers {
   // used gRPC before.
   explicit Peers(std::vector<std::string> flags = {});
   // A daemon alone, with this text as its configuration file.
-  struct WithoutRaw {
-    std::string config;
-  };
-  explicit Peers(const WithoutRaw& daemon);
+  struct WithoutRaw {};
+  Peers(WithoutRaw, const std::string& config);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;

@@ -344,7 +344,7 @@ void CompareTenants() {
   constexpr int kConnections = 8;
   constexpr int kInFlight = 32;
   constexpr int kCalls = 20000;
-  const Peers peers(Peers::WithoutRaw{kTenants});
+  const Peers peers(Peers::WithoutRaw(), kTenants);
   const char* const kTokens[] = {"a", "b", "c", "d"};
   const Request request = KlRequest(kKi);
   std::vector<std::unique_ptr<Client>> clients;
