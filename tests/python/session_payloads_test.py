@@ -14,6 +14,8 @@ from session_client import (
     CHUNK,
     CREDIT,
     PART,
+    PING,
+    PONG,
     REQUEST,
     Frame,
     messages,
@@ -27,6 +29,7 @@ from session_fixtures import (  # noqa: F401  (fixtures)
     execute,
     loop_thread,
     of_both_kinds,
+    of_threads,
     open_session,
     played,
     threads,
@@ -145,6 +148,104 @@ def test_a_large_request_that_was_not_started_is_announced_to_the_next_session(
     assert call.result(SECONDS) == b"answer"
 
 
+@pytest.fixture
+def fill_session(played, open_session, threads):
+    """Has a client open a session of one place, and fill it: the daemon's side, and how to end it."""
+
+    def fill_session(client):
+        played.hellos = [hello(max_requests=1)]
+        peer = open_session(client)
+        small = threads.submit(execute, client)
+        number = peer.next(REQUEST).number
+
+        def end():
+            peer.say(Frame(ANSWER, number, b"small"))
+            assert small.result(SECONDS) == b"small"
+
+        return peer, number, end
+
+    return fill_session
+
+
+def next_request(peer):
+    """The next frame that is no ping, by which a client wakes a thread that waits in vain."""
+    frame = peer.next()
+    while frame is not None and frame.kind == PING:
+        peer.say(Frame(PONG, frame.number))
+        frame = peer.next()
+    return frame
+
+
+def serve_large(peer):
+    number = check_announcement(next_request(peer))
+    peer.say(credit(number, 1 << 30))
+    chunks(peer, number, 1_300_000)
+    peer.say(Frame(ANSWER, number, b"large"))
+
+
+def test_large_requests_wait_for_a_place_in_a_full_session(connect, fill_session, threads):
+    client = connect()
+    peer, _, end = fill_session(client)
+    calls = [threads.submit(execute, client, LARGE) for _ in range(3)]
+    assert execute(client) == BY_CALL  # a small one does not
+    end()
+    for _ in calls:
+        serve_large(peer)
+    assert [call.result(SECONDS) for call in calls] == [b"large"] * 3
+    assert peer.is_empty()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_deadline_ends_the_wait_for_a_place(connect, fill_session, threads, count):
+    client = connect()
+    peer, _, end = fill_session(client)
+    waiting = [threads.submit(execute, client, LARGE, 0.3) for _ in range(count)]
+    for call in waiting:
+        with pytest.raises(opserve.DeadlineExceededError):
+            call.result(SECONDS)
+    end()
+    call = threads.submit(execute, client, b"next")
+    request = next_request(peer)
+    assert request.kind == REQUEST  # the large one is not announced any more
+    peer.say(Frame(ANSWER, request.number, b"answer"))
+    assert call.result(SECONDS) == b"answer"
+
+
+@pytest.mark.parametrize("way", ["goes away", "breaks"])
+def test_requests_that_wait_for_a_place_go_to_the_next_session(
+    played, connect, fill_session, threads, way
+):
+    client = connect()
+    peer, number, end = fill_session(client)
+    call = threads.submit(execute, client, LARGE)
+    assert execute(client) == BY_CALL
+    if way == "goes away":
+        peer.say(going_away(number))
+        end()
+        assert peer.next() is None  # and no announcement
+    else:
+        peer.end(grpc.StatusCode.UNAVAILABLE)
+    serve_large(played.peers.get(timeout=SECONDS))
+    assert call.result(SECONDS) == b"large"
+
+
+@of_threads
+def test_a_stream_waits_for_a_place_and_may_be_cancelled(connect, fill_session, threads):
+    client = connect()
+    peer, _, end = fill_session(client)
+    with client.open_stream() as stream:
+        first = stream._submit(LARGE, bytes, SECONDS, None)
+        stream.cancel()
+        with pytest.raises(opserve.CancelledError):
+            first.result(SECONDS)
+    with client.open_stream() as stream:
+        second = stream._submit(LARGE, bytes, SECONDS, None)
+        end()
+        serve_large(peer)
+        assert second.result(SECONDS) == b"large"
+    assert peer.is_empty()
+
+
 SPECIAL = pytest.mark.parametrize(
     "fields",
     [
@@ -221,6 +322,21 @@ def test_a_first_request_that_fits_no_message_runs(start_daemon, kind):
     with kind(daemon.target, session=False) as client:
         with pytest.raises(opserve.InvalidArgumentError, match="at most 1048576"):
             client.l1_loss_backward(ONES[:1, :1], own, target, reduction="sum")
+
+
+@of_both_kinds
+def test_large_requests_beyond_the_daemons_window_run(start_daemon, threads, kind):
+    daemon = start_daemon("--stream_window=2", "--max_message_bytes=1048576")
+    own = np.arange(1 << 20, dtype="f4")
+
+    def gradient(number):
+        target = np.full(1 << 20, number, "f4")
+        return client.l1_loss_backward(ONES[:1, :1], own, target, reduction="sum").reshape(-1)
+
+    with kind(daemon.target) as client:
+        gradient(0)
+        for number, found in enumerate(threads.map(gradient, range(12))):
+            np.testing.assert_array_equal(found, np.sign(own - number))
 
 
 def test_parts_make_the_answer_wherever_it_is_cut():

@@ -66,9 +66,9 @@ class AioSession(AnySession):
         return self.is_open
 
     def enter(
-        self, message: _frame.Sendable, seconds: float, trace: str
+        self, message: _frame.Sendable, seconds: float, trace: str, may_wait: bool
     ) -> Optional[AioSessionCall]:
-        entry = self._state.admit(message, seconds, trace)
+        entry = self._state.admit(message, seconds, trace, may_wait)
         self._write()
         return AioSessionCall(self, entry) if entry is not None else None
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Optional, TypeVar
 from opserve import _frame, _process
 from opserve._connection import Options
 from opserve._session_choice import SessionChoice
-from opserve._session_state import AnySession
+from opserve._session_state import WHOLE, AnySession
 
 S = TypeVar("S", bound=AnySession)
 
@@ -52,16 +52,20 @@ class AnySessions(Generic[S]):
         """
         has_ended = False
         trace = self._options.trace if sessions else ""
-        for session in sessions:
-            if session.is_unavailable and self._avoid(session):
-                continue
-            call = session.enter(message, deadline - time.monotonic(), trace)
-            if call is not None:
-                return call, has_ended
-            if not session.is_open:
-                has_ended = True
-                with self._guard:
-                    self._choice.leave(session)
+        # A large one, which may fit no call, waits where all are full.
+        for may_wait in (False, True) if len(message) > WHOLE else (False,):
+            for session in sessions:
+                if session.is_unavailable and self._avoid(session):
+                    continue
+                call = session.enter(message, deadline - time.monotonic(), trace, may_wait)
+                if call is not None:
+                    return call, has_ended
+                if not session.is_open:
+                    has_ended = True
+                    with self._guard:
+                        self._choice.leave(session)
+            if has_ended:
+                break  # for those that come after them
         return None, has_ended
 
     def _avoid(self, session: S) -> bool:

@@ -115,12 +115,12 @@ class Session(AnySession):
         return self.is_open
 
     def enter(
-        self, message: _frame.Sendable, seconds: float, trace: str
+        self, message: _frame.Sendable, seconds: float, trace: str, may_wait: bool
     ) -> Optional[SessionCall]:
         with self._lock:
             while self._left:
                 self._state.drop(self._left.popleft())
-            entry = self._state.admit(message, seconds, trace)
+            entry = self._state.admit(message, seconds, trace, may_wait)
             self._write()
         call = SessionCall(self, entry) if entry is not None else None
         if self._state.outgoing:  # else it would wait until a thread asks for an answer
@@ -240,7 +240,7 @@ class Session(AnySession):
 
     def _told(self) -> Iterator[Entry]:
         """Requests whose callers do not wait, the oldest first."""
-        return (entry for entry in self._state.sent.values() if entry.on_end is not None)
+        return (entry for entry in self._state.entries() if entry.on_end is not None)
 
     def _take_last_events(self) -> None:
         self._take_events(Entry(0, time.monotonic() + _GRACE), lambda: False)
@@ -250,13 +250,13 @@ class Session(AnySession):
         state = self._state
         if state.stage is Stage.OPEN or state.stage is Stage.CONNECTING:
             return bool(state.outgoing) and not any(
-                one.wake is not None for one in state.sent.values()
+                one.wake is not None for one in state.entries()
             )
         # The last events then come at once.
         return state.stage is Stage.ENDED or not state.sent
 
     def _call_next_reader(self) -> None:
-        for entry in self._state.sent.values():
+        for entry in self._state.entries():
             if entry.wake is not None:
                 entry.call_waiter()
                 return

@@ -6,7 +6,7 @@ import abc
 import collections
 import enum
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import grpc
@@ -17,6 +17,7 @@ from opserve._announcement import Announcement
 from opserve._answer_parts import AnswerParts
 
 _VERSION = 1
+_WAITS = -1  # the number of a request that waits for a place
 
 # Requests with more bytes are announced, where the daemon takes that.
 WHOLE = 1 << 20
@@ -98,6 +99,8 @@ class SessionState:
         self.stage = Stage.CONNECTING
         self.sent: dict[int, Entry] = {}  # by number, until the daemon has answered
         self.outgoing: collections.deque[tuple[Entry, bytes]] = collections.deque()
+        # Large requests, which may fit no call, until there is a place; and their traces.
+        self._waiting: collections.deque[tuple[Entry, Announcement, str]] = collections.deque()
         self._uploads: collections.deque[Entry] = collections.deque()  # which may send chunks
         self._last_number = 0
         self.max_requests = self._max_bytes = 0
@@ -126,14 +129,22 @@ class SessionState:
         )
         return frames.join([frames.frame(frames.HELLO, 0, hello.SerializeToString())])
 
-    def admit(self, message: _frame.Sendable, seconds: float, trace: str) -> Optional[Entry]:
-        """Lets an ExecuteRequest in that is to be sent. None: there is no place for it."""
+    def admit(
+        self, message: _frame.Sendable, seconds: float, trace: str, may_wait: bool
+    ) -> Optional[Entry]:
+        """Lets an ExecuteRequest in that is to be sent. None: there is no place for it.
+
+        Args:
+            may_wait: whether a large one is sent later, if there is none now.
+        """
         announcement = None
         if len(message) > WHOLE:
             announcement = self._announce(message)
             if announcement is None:
                 return None
-        if self.stage is not Stage.OPEN or len(self.sent) >= self.max_requests:
+        is_full = len(self.sent) >= self.max_requests
+        waits = is_full and may_wait and announcement is not None
+        if self.stage is not Stage.OPEN or (is_full and not waits):
             return None
         number = self._last_number + 1
         if announcement is None:
@@ -142,11 +153,37 @@ class SessionState:
             frame = announcement.first_frame(number, seconds, trace)
         if len(frame) - frames.HEADER_BYTES > self._max_bytes:
             return None
-        self._last_number = number
-        entry = self.sent[number] = Entry(number, time.monotonic() + seconds)
+        entry = Entry(_WAITS, time.monotonic() + seconds)
         entry.announcement = announcement
-        self.outgoing.append((entry, frame))
+        if waits and announcement is not None:
+            self._waiting.append((entry, announcement, trace))
+        else:
+            self._number(entry, frame)
         return entry
+
+    def entries(self) -> Iterator[Entry]:
+        """Those that were sent, and those that wait for a place, the oldest first."""
+        yield from self.sent.values()
+        for entry, _, _ in self._waiting:
+            yield entry
+
+    def _number(self, entry: Entry, frame: bytes) -> None:
+        """Gives a request its number, which `frame` has, and has it sent."""
+        self._last_number += 1
+        entry.number = self._last_number
+        self.sent[entry.number] = entry
+        self.outgoing.append((entry, frame))
+
+    def _let_in(self) -> None:
+        """Gives places that are free to requests that wait for one."""
+        while self._waiting and self.stage is Stage.OPEN and len(self.sent) < self.max_requests:
+            entry, announcement, trace = self._waiting.popleft()
+            seconds = entry.deadline - time.monotonic()
+            if seconds <= 0:
+                self.expire(entry)
+            else:
+                frame = announcement.first_frame(self._last_number + 1, seconds, trace)
+                self._number(entry, frame)
 
     def _announce(self, message: _frame.Sendable) -> Optional[Announcement]:
         is_plain = isinstance(message, _frame.Message) and message.is_plain
@@ -163,8 +200,7 @@ class SessionState:
         """Ends a request that needs no answer."""
         entry.is_over = True
         entry.on_end = None
-        if entry.number in self.sent:
-            self._say_cancel(entry)
+        self._forget(entry)
 
     def expire(self, entry: Entry) -> None:
         """Ends a request after its deadline, which the daemon should have done."""
@@ -271,6 +307,7 @@ class SessionState:
             if failure is None:
                 entry.answer = entry.parts.end(body) if entry.parts is not None else body
             entry.end()
+        self._let_in()
 
     def _take_hello(self, hello: Any) -> None:
         limits = hello.limits
@@ -298,6 +335,9 @@ class SessionState:
             if self.sent.pop(entry.number, None) is not None:
                 entry.end()
         self.outgoing.clear()
+        for entry, _, _ in self._waiting:
+            entry.end()
+        self._waiting.clear()
 
     def _loss(self, status: Any) -> errors.OpserveError:
         """The end of the stream as that of a request, which may have run, whatever the status."""
@@ -316,8 +356,16 @@ class SessionState:
             return
         entry.failure = failure
         entry.end()
+        self._forget(entry)
+        if entry.number == _WAITS:
+            self.ping(Entry(0, 0))  # as a cancel, it wakes the thread that takes events
+
+    def _forget(self, entry: Entry) -> None:
+        """It is over: the daemon is told of one that was sent."""
         if entry.number in self.sent:
             self._say_cancel(entry)
+        else:
+            self._waiting = collections.deque(one for one in self._waiting if one[0] is not entry)
 
     def _say_cancel(self, entry: Entry) -> None:
         """Asks the daemon to end it; no chunk follows."""
@@ -357,8 +405,14 @@ class AnySession(abc.ABC):
         return self._state.is_unavailable
 
     @abc.abstractmethod
-    def enter(self, message: _frame.Sendable, seconds: float, trace: str) -> Optional[Any]:
-        """Sends an ExecuteRequest, which may take so long: its call. None: there is no place."""
+    def enter(
+        self, message: _frame.Sendable, seconds: float, trace: str, may_wait: bool
+    ) -> Optional[Any]:
+        """Sends an ExecuteRequest, which may take so long: its call. None: there is no place.
+
+        Args:
+            may_wait: as of SessionState.admit.
+        """
 
     @abc.abstractmethod
     def retire(self) -> None:
