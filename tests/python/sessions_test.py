@@ -254,6 +254,17 @@ def test_daemons_behind_one_target_get_requests_in_turn(connect, open_sessions, 
         serve(peer, client, threads)
 
 
+@of_threads
+def test_a_look_for_other_daemons_takes_no_turn(played, connect, open_sessions, threads):
+    client = connect()
+    peers = open_sessions(client, ["a", "b"])
+    for peer in 2 * peers:
+        played.hellos = [hello("a"), hello("b")]  # of probes
+        client._sessions._choice.next_look = 0.0
+        serve(peer, client, threads)
+        assert not played.hellos
+
+
 def test_a_full_session_leaves_its_turn_to_another(played, connect, open_sessions, threads):
     client = connect()
     first, other = open_sessions(client, ["one", "another"])

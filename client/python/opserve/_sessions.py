@@ -56,6 +56,7 @@ class Sessions(AnySessions[Session]):
     def _in_turn(self, deadline: float, is_large: bool) -> tuple[Session, ...]:
         """The sessions to be tried, after others were opened and probes sent if it is time to."""
         now = time.monotonic()
+        current = self._choice.current
         sessions = self._choice.in_turn(is_large)
         if sessions and now < min(self._choice.next_look, sessions[0].last_event + _IDLE):
             return sessions
@@ -64,6 +65,8 @@ class Sessions(AnySessions[Session]):
             return ()
         try:
             self._look(now, deadline, is_large)
+            if sessions and self._choice.current is current:
+                return sessions  # it has had its turn
             return self._choice.in_turn(is_large)
         finally:
             self._lock.release()
