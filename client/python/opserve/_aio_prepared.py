@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Optional, Union
 
 from opserve import _frame, errors
-from opserve._any_prepared import AnyPreparedProgram, GiveUp, Prepared
+from opserve._any_prepared import AnyPreparedProgram, GiveUp, Prepared, is_lost
 from opserve._frame import Buffer
 from opserve._request import FillRange, Request
 from opserve._request_numbers import RequestNumbers
@@ -63,7 +63,7 @@ class AsyncPreparedProgram(AnyPreparedProgram):
             try:
                 answer = await self._run(message(prepared), timeout)
             except errors.NotFoundError as error:
-                if error.reason != "program_unknown":
+                if not is_lost(error):
                     raise
                 prepared = await self._find(kinds, timeout, lost=prepared)
                 answer = await self._run(message(prepared), timeout)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Optional, Union
 
-from opserve import _frame, _tensors, _wire
+from opserve import _frame, _tensors, _wire, errors
 from opserve._data_type import DataType
 from opserve._frame import Buffer
 from opserve._request import FillRange, Request
@@ -86,8 +86,8 @@ class AnyPreparedProgram:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"{type(self).__name__}: it belongs to a client and cannot be pickled or copied: prepare the "
-            "program in each process"
+            f"{type(self).__name__}: it belongs to a client and cannot be pickled or copied: "
+            "prepare the program in each process"
         )
 
     def _encode(
@@ -172,7 +172,10 @@ class AnyPreparedProgram:
         return found
 
     def _message(self, kinds: Sequence[int]) -> Any:
-        """The message Prepare. Requires _lock, or an event loop: it names inputs in the request's header."""
+        """The message Prepare. Requires _lock, or an event loop.
+
+        It names inputs in the request's header.
+        """
         request = self._request
         message = _wire.PrepareRequest()
         places: dict[int, int] = {}
@@ -244,6 +247,11 @@ def _payload_tensors(header: Any) -> list[Any]:
                 if tensor.HasField("payload"):
                     tensors.append(tensor)
     return tensors
+
+
+def is_lost(error: errors.OpserveError) -> bool:
+    """Whether the daemon does not know the program any more; another error may be a tensor's."""
+    return error.reason == "program_unknown"
 
 
 def encode_residents(handles: Iterable[bytes]) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from opserve import _frame, _wire, errors
-from opserve._any_prepared import AnyPreparedProgram, GiveUp, Prepared
+from opserve._any_prepared import AnyPreparedProgram, GiveUp, Prepared, is_lost
 from opserve._frame import Buffer
 from opserve._request import FillRange, Request
 from opserve._request_numbers import RequestNumbers, Ticket
@@ -46,7 +46,7 @@ class SentRun:
         try:
             return self._sent.result()
         except errors.NotFoundError as error:
-            if error.reason != "program_unknown":
+            if not is_lost(error):
                 raise
             return self._again()
         finally:
@@ -149,7 +149,7 @@ class PreparedProgram(AnyPreparedProgram):
         try:
             answer = self._call(_wire.EXECUTE, message(prepared), timeout)
         except errors.NotFoundError as error:
-            if error.reason != "program_unknown":
+            if not is_lost(error):
                 raise
             prepared = self._find(kinds, timeout, lost=prepared)
             answer = self._call(_wire.EXECUTE, message(prepared), timeout)
