@@ -15,16 +15,35 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/util/time_util.h"
 #include "proto/status/status_macros.h"
+#include "server/admin/admin_server.h"
 #include "server/config/config_text.h"
+#include "server/deposit/depositor.h"
+#include "server/device/acl/acl_library.h"
 #include "server/device/device_ids.h"
+#include "server/device/memory/pinned_pool.h"
 #include "server/device/npu_signs.h"
+#include "server/identity/tenants.h"
+#include "server/listeners/grpc_server.h"
+#include "server/net/bound_addresses.h"
 #include "server/net/descriptor_limit.h"
+#include "server/net/tls_files.h"
 #include "server/observability/log.h"
 #include "server/observability/process_metrics.h"
+#include "server/observability/request_metrics.h"
 #include "server/observability/tenant_series.h"
 #include "server/observability/tenant_slot.h"
+#include "server/program/operator_table.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/resident_mover.h"
+#include "server/schedule/lanes/scheduler.h"
+#include "server/schedule/lanes/shadow_checks.h"
+#include "server/shared_memory/named_regions.h"
+#include "server/shared_memory/shared_regions.h"
+#include "server/shm/shared_memory_server.h"
 #include "server/telemetry/connection_metrics.h"
 #include "server/telemetry/daemon_metrics.h"
+#include "server/telemetry/device_monitor.h"
+#include "server/telemetry/metrics_listener.h"
 #include "server/telemetry/overload_metrics.h"
 #include "server/telemetry/prepared_metrics.h"
 #include "server/telemetry/resident_metrics.h"
@@ -160,6 +179,10 @@ Daemon::Daemon(const Config& config, std::function<absl::StatusOr<Config>()> loa
       peers_(config.peers),
       request_log_(LogOptions(config)),
       values_(config.values) {}
+
+bool Daemon::IsAlive(absl::Duration timeout) const { return grpc_->IsPolling(timeout); }
+
+const std::vector<std::string>& Daemon::addresses() const { return grpc_->addresses(); }
 
 Daemon::~Daemon() {
   // Collectors and administrators look at all other parts, so their threads end first.

@@ -12,33 +12,47 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/admin/admin_server.h"
+#include "prometheus/metric_family.h"
 #include "server/config/config.h"
-#include "server/deposit/depositor.h"
-#include "server/device/acl/acl_library.h"
-#include "server/device/memory/pinned_pool.h"
+#include "server/deposit/deposit_metrics.h"
 #include "server/grpc/drain_once.h"
 #include "server/identity/peers.h"
-#include "server/identity/tenants.h"
-#include "server/listeners/grpc_server.h"
-#include "server/net/bound_addresses.h"
-#include "server/net/tls_files.h"
 #include "server/observability/request_log.h"
-#include "server/observability/request_metrics.h"
-#include "server/program/operator_table.h"
-#include "server/run/resident_tensors.h"
-#include "server/schedule/lanes/resident_mover.h"
-#include "server/schedule/lanes/scheduler.h"
-#include "server/schedule/lanes/shadow_checks.h"
-#include "server/shared_memory/named_regions.h"
+#include "server/program/operator_pack.h"
 #include "server/shared_memory/shared_memory_quota.h"
-#include "server/shared_memory/shared_regions.h"
-#include "server/shm/shared_memory_server.h"
-#include "server/telemetry/device_monitor.h"
-#include "server/telemetry/metrics_listener.h"
 #include "server/telemetry/status_page/status_history.h"
 
+namespace opserve::v1 {
+class AdminStatus;
+class DrainDaemonResponse;
+class GetServerStatusResponse;
+class ListTensorsResponse;
+class ReloadResponse;
+}  // namespace opserve::v1
+
 namespace opserve::server {
+
+// Tests of the whole daemon include this header: the parts' own are for those that reach into one.
+class AclLibrary;
+class AdminServer;
+class Depositor;
+class DeviceMonitor;
+class GrpcServer;
+class MetricsListener;
+class NamedRegions;
+class OperatorTable;
+class PinnedPool;
+class PreparedPrograms;
+class RequestMetrics;
+class ResidentMover;
+class ResidentTensors;
+class Scheduler;
+class ShadowChecks;
+class SharedMemoryServer;
+class SharedRegions;
+class Tenants;
+class TlsFiles;
+struct BoundAddresses;
 
 // The packs to serve, and how one is tried before it is loaded: it is refused if that fails.
 struct PacksToServe {
@@ -74,13 +88,13 @@ class Daemon {
       ABSL_LOCKS_EXCLUDED(reload_mutex_);
 
   // Whether calls are still taken up, found out within `timeout`. Thread-safe.
-  bool IsAlive(absl::Duration timeout) const { return grpc_->IsPolling(timeout); }
+  bool IsAlive(absl::Duration timeout) const;
 
   // Addresses, devices and configuration as text for people, a line each.
   std::string Summary() const;
 
   // Addresses served, with the ports the system chose.
-  const std::vector<std::string>& addresses() const { return grpc_->addresses(); }
+  const std::vector<std::string>& addresses() const;
 
   // The metrics of a scrape; thread-safe.
   std::vector<prometheus::MetricFamily> CollectMetrics() const;

@@ -4,6 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "nlohmann/json.hpp"
+#include "server/observability/log.h"
+
 namespace opserve::server {
 namespace {
 

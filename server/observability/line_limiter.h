@@ -11,8 +11,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "nlohmann/json.hpp"
-#include "server/observability/log.h"
+#include "nlohmann/json_fwd.hpp"
+#include "server/observability/log_severity.h"
 
 namespace opserve::server {
 

@@ -20,12 +20,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
+#include "server/observability/log_severity.h"
 
 namespace opserve::server {
 
 using LogFields = std::initializer_list<std::pair<const char*, nlohmann::json>>;
-
-enum class LogSeverity { kInfo, kWarning, kError };
 
 // Whether lines of that severity are written.
 bool IsLogged(LogSeverity severity);

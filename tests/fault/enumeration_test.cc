@@ -15,6 +15,8 @@
 #include "gtest/gtest.h"
 #include "ops/catalog/catalog.h"
 #include "proto/status/error.h"
+#include "server/device/memory/pinned_pool.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/fault/workload.h"
 #include "tests/fuzz/error_text.h"
 #include "tests/integration/error_detail.h"

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "server/device/acl/acl_status.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/integration/door.h"
 #include "tests/integration/error_detail.h"

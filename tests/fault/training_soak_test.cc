@@ -31,6 +31,8 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/fault/training.h"
 #include "tests/integration/in_process_daemon.h"

@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/net/tls_files.h"
 #include "tests/await.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/in_process_daemon.h"

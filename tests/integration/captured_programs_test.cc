@@ -16,6 +16,8 @@
 #include "client/cpp/program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/run/prepared_programs.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/two_tenants.h"

@@ -9,6 +9,7 @@
 
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/adding_program.h"
 #include "tests/await.h"
 #include "tests/integration/execute_stream_calls.h"

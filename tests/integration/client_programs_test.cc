@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "server/run/prepared_programs.h"
 #include "tests/await.h"
 #include "tests/integration/await_session.h"
 #include "tests/integration/in_process_daemon.h"

@@ -14,6 +14,7 @@
 #include "grpc/health/v1/health_service.grpc.pb.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "server/net/http2_inspector.h"
 #include "tests/await.h"
 #include "tests/integration/certificates.h"
 #include "tests/integration/floods.h"

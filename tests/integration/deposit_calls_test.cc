@@ -10,6 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/deposit/deposit_stream.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/integration/deposit_messages.h"
 #include "tests/integration/error_detail.h"

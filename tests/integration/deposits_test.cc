@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/run/resident_tensors.h"
 #include "tests/adding_program.h"
 #include "tests/await.h"
 #include "tests/integration/cutting_proxy.h"

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ops/catalog/catalog.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
 
 namespace opserve::server {
 namespace {

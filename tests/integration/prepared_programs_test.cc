@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/run/prepared_programs.h"
 #include "tests/adding_program.h"
 #include "tests/await.h"
 #include "tests/integration/door.h"

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/metric_value.h"

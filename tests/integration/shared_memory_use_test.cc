@@ -21,6 +21,8 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/run/resident_tensors.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/execute_stream_calls.h"

@@ -10,6 +10,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "server/observability/tenant_slot.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/integration/door.h"
 #include "tests/integration/in_process_daemon.h"

@@ -5,6 +5,7 @@
 
 #include "client/cpp/prepared_program.h"
 #include "gtest/gtest.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/training_step.h"
 

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/await.h"
 #include "tests/bytes.h"
 #include "tests/integration/broadcast_request.h"

@@ -10,6 +10,7 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "opserve/v1/admin_service.grpc.pb.h"
+#include "server/schedule/lanes/scheduler.h"
 #include "tests/integration/error_detail.h"
 #include "tests/integration/in_process_daemon.h"
 #include "tests/integration/inference_calls.h"

@@ -16,6 +16,7 @@
 #include "proto/codec/crc32c.h"
 #include "proto/codec/payload_message.h"
 #include "proto/dtypes/tensor_spec.h"
+#include "server/run/resident_tensors.h"
 #include "tests/fuzz/targets/check.h"
 #include "tests/fuzz/targets/input.h"
 #include "tests/integration/in_process_daemon.h"
