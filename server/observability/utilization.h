@@ -1,12 +1,10 @@
 // How busy something was lately that several may use at the same time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace opserve::server {
@@ -39,28 +37,37 @@ class BusyTime {
   std::atomic<int64_t> sum_ns_ = 0;
 };
 
-// The part of the last seconds in which something was busy. One thread samples; scrapes see the
-// time up to themselves, also if the sampler is held up, and change nothing. Thread-safe.
+// The part of the last seconds in which something was busy. One thread samples, about once a
+// second; scrapes see the time up to themselves, also if the sampler is held up, and change
+// nothing. Nobody waits for anybody: there is no lock.
 class Utilization {
  public:
   static constexpr absl::Duration kWindow = absl::Seconds(15);
 
-  // `busy`: in total until `now`. About once a second.
-  void Sample(absl::Duration busy, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `busy`: in total until `now`. By one thread at a time.
+  void Sample(absl::Duration busy, absl::Time now);
 
   // From 0 to 1, since the last sample that is kWindow old, or the first if none is. 0 before the
   // first sample, and if the clock was set back since. `busy`: as for Sample, of a `now` of its
-  // own.
-  double RatioUntil(absl::Duration busy, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // own. Thread-safe.
+  double RatioUntil(absl::Duration busy, absl::Time now) const;
 
  private:
   struct Point {
-    absl::Time time;
-    absl::Duration busy;
+    std::atomic<int64_t> time_ns = 0;
+    std::atomic<int64_t> busy_ns = 0;
   };
-  mutable absl::Mutex mutex_;  // of the sampler and scrapes alone
-  // The first is the window's beginning at the last sample.
-  std::deque<Point> points_ ABSL_GUARDED_BY(mutex_);
+  // Twice those of a window, so that a scrape may be held up as long before what it reads is
+  // overwritten. Then it mixes two samples, once.
+  static constexpr uint64_t kPoints = 32;
+
+  const Point& At(uint64_t number) const { return points_[number % kPoints]; }
+
+  // The points numbered from begin_ to end_; the first is the window's beginning at the last
+  // sample.
+  std::array<Point, kPoints> points_ = {};
+  std::atomic<uint64_t> begin_ = 0;
+  std::atomic<uint64_t> end_ = 0;
 };
 
 }  // namespace opserve::server
