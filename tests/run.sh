@@ -70,9 +70,10 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # gRPC was not built with ThreadSanitizer: what it hands to the system is not looked at.
 export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:suppressions=$root/tests/tsan.supp
 tests=(ctest --test-dir "$build" --output-on-failure ${configuration:+-C "$configuration"})
-# Most tests wait for one thing or another: five at once keep two processors busy, or three with a sanitizer.
+# Most tests wait for one thing or another: five at once keep two processors busy, or three with a sanitizer or of
+# the long run.
 parallel=5
-[ -z "$sanitize" ] || parallel=3
+[ -z "$sanitize$configuration" ] || parallel=3
 "${tests[@]}" --parallel "$parallel" ${labels:+-L "$labels"} ${filter:+-R "$filter"} && exit 0
 
 # Integration tests meet timers of other processes, so one may fail because the machine stood still.
